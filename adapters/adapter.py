@@ -1,0 +1,78 @@
+"""The one interface between the hub and a platform. A new channel is one module that satisfies it.
+
+The contract, tested over every adapter by tests/contracts:
+
+- ``run`` hands each inbound event to ``accept`` and acknowledges it to the platform only after ``accept`` returned.
+  It ends by cancellation, or raises ``AuthFailed`` when a person has to mend something; every other trouble of the
+  network it outlives by itself.
+- ``send`` makes one platform call and never retries: the outbox decides that, by the class of the error.
+- Only errors of ``adapters.errors`` leave an adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from adapters.message import Address, Inbound, Part, Receipt
+from adapters.text import FormattedText
+
+Accept: TypeAlias = Callable[[Inbound], Awaitable[None]]
+"""Returns once the event is durable (or known to be a duplicate, or refused); raises when it could not be stored."""
+
+State: TypeAlias = Literal["starting", "connected", "retrying", "failed", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a platform can do. ``text_limit`` is in the unit of ``Adapter.measure``; 0 means no limit."""
+
+    text_limit: int
+    edits: bool = False
+    threads: bool = False
+    buttons: bool = False
+    typing: bool = False
+    streams: bool = False
+    """``preview`` shows an answer while it is being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What an operator sees of a channel; ``detail`` is one sentence, with the mend where there is one."""
+
+    state: State = "starting"
+    detail: str = ""
+
+
+class Adapter(Protocol):
+    """One account on one platform."""
+
+    channel: str
+    account: str
+    capabilities: Capabilities
+    health: Health
+
+    async def run(self, accept: Accept) -> None:
+        """Receive until cancelled."""
+
+    async def send(self, part: Part, key: str) -> Receipt:
+        """Send ``part`` once. ``key`` is the same on every try of the same part (an idempotency key)."""
+
+    async def edit(self, part: Part, message_id: str) -> None:
+        """Replace the text of an own message; where ``capabilities.edits`` is false it raises ``Rejected``."""
+
+    async def typing(self, address: Address) -> None:
+        """Show that an answer is being written, for about five seconds; failures are swallowed."""
+
+    async def preview(self, address: Address, turn: str, delta: str) -> None:
+        """Show a piece of an answer that ``send`` will later send whole; failures are swallowed."""
+
+    def fetch(self, ref: str, limit: int) -> AsyncIterator[bytes]:
+        """The bytes of an attachment, at most ``limit`` of them: one more raises ``Rejected``."""
+
+    def measure(self, text: FormattedText) -> int:
+        """The length of ``text`` as this platform counts it, after rendering."""
+
+    async def close(self) -> None:
+        """Let go of connections; called once, after ``run`` ended."""

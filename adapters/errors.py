@@ -1,0 +1,61 @@
+"""What can go wrong on the way to or from a platform.
+
+AdapterError
+├── Rejected         the platform refused this very send: sending the same again is refused again
+├── RateLimited      not now: sending again after ``retry_after`` seconds is safe
+├── Unreachable      nothing left this machine, or nothing arrived: sending again is safe
+├── Ambiguous        it may have arrived (the answer was lost): sending again may show it twice
+├── AuthFailed       the token is wrong or revoked: nothing works until a person mends it
+└── MissingExtra     the package that this adapter needs is not installed
+
+Every message names what failed and the mend; no message holds a token.
+"""
+
+from __future__ import annotations
+
+
+class AdapterError(Exception):
+    """The root of the tree; never raised itself."""
+
+    may_retry = False
+    """Whether sending the same part again can do no harm."""
+
+
+class Rejected(AdapterError):
+    """Refused for good. ``formatting`` is true when the plain text of the same part may still be taken."""
+
+    def __init__(self, reason: str, *, formatting: bool = False) -> None:
+        super().__init__(reason)
+        self.formatting = formatting
+
+
+class RateLimited(AdapterError):
+    """``retry_after`` is in seconds, as the platform said."""
+
+    may_retry = True
+
+    def __init__(self, reason: str, retry_after: float) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class Unreachable(AdapterError):
+    """A connection that was never made, or a server that said it did nothing (5xx before the work)."""
+
+    may_retry = True
+
+
+class Ambiguous(AdapterError):
+    """The request left, its answer did not come back."""
+
+
+class AuthFailed(AdapterError):
+    """401: wrong, revoked or for another service."""
+
+
+class MissingExtra(AdapterError):
+    """An optional package is not installed; the message holds the exact command that installs it."""
+
+    def __init__(self, channel: str, extra: str) -> None:
+        super().__init__(f"{channel} needs the extra {extra!r}. Install it: pip install 'limpet[{extra}]'")
+        self.extra = extra

@@ -1,0 +1,124 @@
+"""Opens every SQLite database of the program, the same way: WAL, a busy timeout, foreign keys, sqlite-vec if wanted.
+
+Many Pythons ship a ``sqlite3`` that can't load extensions (pyenv's, macOS's), and some an old SQLite. The standard
+module is taken where it can load sqlite-vec and is SQLite 3.45 or newer, else ``pysqlite3``; all asynchronous use goes
+through aiosqlite either way. Knows no table.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    import aiosqlite
+
+OLDEST = (3, 45, 0)
+"""vec0 needs 3.41 for LIMIT; 3.45 brought FTS5 fixes for external content that the memory relies on."""
+
+BUSY_SECONDS = 10.0
+
+
+class DatabaseError(Exception):
+    """A database could not be opened as it has to be; the message names the file and the mend."""
+
+
+@functools.cache
+def sqlite() -> ModuleType:
+    """The DB-API module in use: ``sqlite3`` or ``pysqlite3``."""
+    import sqlite3
+
+    if sqlite3.sqlite_version_info >= OLDEST and hasattr(sqlite3.Connection, "enable_load_extension"):
+        return sqlite3
+    try:
+        return importlib.import_module("pysqlite3")
+    except ImportError:  # no wheel for this platform: keyword search still works with the standard module
+        return sqlite3
+
+
+def loads_extensions() -> bool:
+    """Whether sqlite-vec can be loaded at all; False means keyword search only."""
+    return hasattr(sqlite().Connection, "enable_load_extension")
+
+
+def connect(
+    path: Path, *, vectors: bool = False, synchronous: Literal["FULL", "NORMAL"] = "NORMAL"
+) -> sqlite3.Connection:
+    """A connection in autocommit mode (transactions are begun by hand), usable from any one thread at a time.
+
+    The file is created 0600 in a folder made 0700. ``vectors`` loads sqlite-vec where that is possible; ask
+    ``has_vectors`` afterwards. Raises DatabaseError when the file is no database or the journal can't be WAL.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    module = sqlite()
+    connection: sqlite3.Connection = module.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        row = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if row is None or str(row[0]).lower() != "wal":
+            raise DatabaseError(
+                f"{path}: the journal mode is {row and row[0]!r}, not 'wal'. "
+                "SQLite's write-ahead log needs a local disk: move the folder off the network share."
+            )
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
+        if vectors:
+            _load_vectors(connection)
+    except module.DatabaseError as error:
+        connection.close()
+        raise DatabaseError(f"{path}: {error}") from error
+    except DatabaseError:
+        connection.close()
+        raise
+    return connection
+
+
+def _load_vectors(connection: Any) -> None:
+    if not loads_extensions():
+        return
+    import sqlite_vec
+
+    connection.enable_load_extension(True)
+    try:
+        sqlite_vec.load(connection)
+    except sqlite().OperationalError:  # the library of another architecture, or a hardened system: keywords only
+        pass
+    finally:
+        connection.enable_load_extension(False)
+
+
+def has_vectors(connection: sqlite3.Connection) -> bool:
+    """Whether sqlite-vec is loaded into this connection."""
+    try:
+        connection.execute("SELECT vec_version()").fetchone()
+    except sqlite().OperationalError:
+        return False
+    return True
+
+
+@asynccontextmanager
+async def connect_async(
+    path: Path, *, vectors: bool = False, synchronous: Literal["FULL", "NORMAL"] = "NORMAL"
+) -> AsyncIterator[aiosqlite.Connection]:
+    """``connect`` behind aiosqlite; closed at the end of the block."""
+    import aiosqlite
+
+    connection = aiosqlite.Connection(
+        lambda: connect(path, vectors=vectors, synchronous=synchronous), iter_chunk_size=64
+    )
+    try:
+        yield await connection
+    finally:
+        await connection.close()

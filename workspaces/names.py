@@ -1,0 +1,40 @@
+"""Any string as a file name that every system takes, one to one and reversible.
+
+A session key or a chat id may hold slashes, colons or "..", differ from another only in case, or be called "CON".
+Letters a-z, digits and "-" stand for themselves; every other byte of the UTF-8 form becomes "_" and two hex digits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-")
+_LONGEST = 180
+"""File systems take 255 bytes; the rest is left for suffixes such as ``.jsonl.torn``."""
+
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])")
+
+
+def portable_name(text: str) -> str:
+    """The name of ``text``: lower case, at most 180 characters, never empty, never reserved on Windows.
+
+    A text that would be longer ends in a digest of the whole and can't be read back; the rest ``original`` reads back.
+    """
+    name = "".join(chr(b) if b in _PLAIN else f"_{b:02x}" for b in text.encode("utf-8", "surrogatepass"))
+    if not name or _RESERVED.fullmatch(name):
+        name = f"_{ord(name[0]):02x}{name[1:]}" if name else "_"
+    if len(name) > _LONGEST:
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        name = f"{name[: _LONGEST - 34]}__{digest}"
+    return name
+
+
+def original(name: str) -> str | None:
+    """The text that ``portable_name`` made ``name`` of; None where it was too long to be kept."""
+    if "__" in name:
+        return None
+    if name == "_":
+        return ""
+    data = re.sub(rb"_([0-9a-f]{2})", lambda m: bytes([int(m[1], 16)]), name.encode("ascii"))
+    return data.decode("utf-8", "surrogatepass")
