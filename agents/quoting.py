@@ -1,0 +1,23 @@
+"""Foreign text in a prompt: quoted as data, with its source, inside a fence that the text can't close.
+
+Notes, files and other people's words reach a model only through here.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FENCE = re.compile(r"<(\s*/?\s*note\b)", re.IGNORECASE)
+
+
+def quoted(text: str, source: str) -> str:
+    """``text`` between ``<note>`` tags; tags of that name inside it are disarmed."""
+    disarmed = _FENCE.sub(r"‹\1", text)
+    return f'<note source="{one_line(source, 200)}">\n{disarmed}\n</note>'
+
+
+def one_line(text: str, most: int) -> str:
+    """A name or title as it may stand in a prompt: one line, no quotes or tags, at most ``most`` characters."""
+    flat = " ".join(text.split())
+    flat = re.sub(r'[<>"`]', "'", flat)
+    return flat if len(flat) <= most else flat[: most - 1] + "…"

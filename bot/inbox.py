@@ -1,0 +1,144 @@
+"""The durable inbox: what was accepted and not yet answered, deduplicated and in order within a session.
+
+A narrow protocol (put, claim, done), so that a distributed engine can stand behind the same seam; ``SqliteInbox`` is
+the embedded one. Several processes may use one file (a running hub, a terminal chat beside it): every row has an owner,
+and a process claims its own rows only.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from adapters.message import Message, Part
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+    from bot.outbox import SqliteOutbox
+    from bot.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One accepted message. ``turn`` is stable across restarts; ``tries`` counts turns begun, this one included."""
+
+    turn: str
+    session: str
+    message: Message
+    tries: int
+
+
+class Inbox(Protocol):
+    """What the hub needs of an inbox."""
+
+    async def put(self, message: Message, session: str) -> bool:
+        """Store ``message`` durably; False when it was stored before (a replay is a no-op)."""
+
+    async def claim(self, session: str) -> Item | None:
+        """The oldest unanswered message of a session, its ``tries`` raised durably; None when there is none."""
+
+    async def done(self, item: Item, parts: Sequence[Part]) -> None:
+        """In one transaction: the answer's parts are to be sent, and the message is answered."""
+
+
+@functools.cache
+def _messages() -> TypeAdapter[Message]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Message)
+
+
+class SqliteInbox:
+    """The inbox in the hub's database; ``owner`` names this process."""
+
+    def __init__(self, state: State, outbox: SqliteOutbox, owner: str, clock: Callable[[], datetime]) -> None:
+        self._state = state
+        self._outbox = outbox
+        self._owner = owner
+        self._clock = clock
+
+    async def put(self, message: Message, session: str) -> bool:
+        address = message.address
+        event = _messages().dump_json(message).decode()
+        async with self._state.transaction() as db:
+            cursor = await db.execute(
+                "INSERT OR IGNORE INTO inbox (channel, account, chat, message, session, event, owner, received_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (address.channel, address.account, address.chat, message.id, session, event, self._owner, self._now()),
+            )
+            await db.execute(
+                "UPDATE health SET last_in = ? WHERE channel = ? AND account = ?",
+                (self._now(), address.channel, address.account),
+            )
+            return cursor.rowcount == 1
+
+    async def claim(self, session: str) -> Item | None:
+        async with self._state.transaction() as db:
+            rows = await db.execute_fetchall(
+                "UPDATE inbox SET tries = tries + 1 WHERE id ="
+                " (SELECT id FROM inbox WHERE session = ? AND NOT done AND owner = ? ORDER BY id LIMIT 1)"
+                " RETURNING id, session, event, tries",
+                (session, self._owner),
+            )
+        for row_id, of_session, event, tries in rows:
+            return Item(f"turn-{row_id}", of_session, _messages().validate_json(event), tries)
+        return None
+
+    async def done(self, item: Item, parts: Sequence[Part]) -> None:
+        async with self._state.transaction() as db:
+            await self._outbox.add(db, item.turn, parts)
+            await db.execute(
+                "UPDATE inbox SET done = 1, event = '' WHERE id = ?", (int(item.turn.removeprefix("turn-")),)
+            )
+
+    async def adopt(self, channels: Iterable[tuple[str, str]]) -> list[str]:
+        """Take over the unanswered messages of these (channel, account) pairs from a hub that ended.
+
+        Only the holder of the hub's lock may call this. Returns their sessions, oldest first.
+        """
+        async with self._state.transaction() as db:
+            for channel, account in channels:
+                await db.execute(
+                    "UPDATE inbox SET owner = ? WHERE channel = ? AND account = ? AND NOT done",
+                    (self._owner, channel, account),
+                )
+        rows = await self._state.rows(
+            "SELECT session FROM inbox WHERE NOT done AND owner = ? GROUP BY session ORDER BY min(id)", self._owner
+        )
+        return [session for (session,) in rows]
+
+    async def reclaim(self, message: Message, owner_is_alive: Callable[[str], bool]) -> str | None:
+        """A client says a message again. Its session, if the process that had it died before it was answered."""
+        address = message.address
+        async with self._state.transaction() as db:
+            rows = await db.execute_fetchall(
+                "SELECT id, session, owner FROM inbox"
+                " WHERE channel = ? AND account = ? AND chat = ? AND message = ? AND NOT done",
+                (address.channel, address.account, address.chat, message.id),
+            )
+            for row_id, session, owner in rows:
+                if owner == self._owner or owner_is_alive(owner):
+                    return None
+                await db.execute("UPDATE inbox SET owner = ? WHERE id = ?", (self._owner, row_id))
+                return str(session)
+        return None
+
+    async def abandoned(self, channel: str, owner_is_alive: Callable[[str], bool]) -> list[Message]:
+        """The messages on ``channel`` whose process ended without an answer. They are given up: asked once."""
+        gone: list[Message] = []
+        async with self._state.transaction() as db:
+            rows = await db.execute_fetchall(
+                "SELECT id, owner, event FROM inbox WHERE channel = ? AND NOT done ORDER BY id", (channel,)
+            )
+            for row_id, owner, event in rows:
+                if owner != self._owner and not owner_is_alive(owner):
+                    gone.append(_messages().validate_json(event))
+                    await db.execute("UPDATE inbox SET done = 1, event = '' WHERE id = ?", (row_id,))
+        return gone
+
+    def _now(self) -> str:
+        return self._clock().isoformat()

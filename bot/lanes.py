@@ -1,0 +1,66 @@
+"""Work that is ordered within a key and parallel between keys: turns by session, sends by chat.
+
+Knows neither. A wake-up that comes while a lane is about to end is never lost: the check for it and the end of the
+lane happen without an await between them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+Work = Callable[[str], Awaitable[bool]]
+"""Does the next piece of work of a key; False when there was none."""
+
+
+class Lanes:
+    """At most one task per key, at most ``limit`` of them working at once (None: no limit)."""
+
+    def __init__(self, work: Work, *, limit: int | None = None, failed: Callable[[str, Exception], None]) -> None:
+        self._work = work
+        self._failed = failed
+        self._places = asyncio.Semaphore(limit) if limit is not None else None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._woken: set[str] = set()
+        self._closed = False
+
+    def wake(self, key: str) -> None:
+        """There may be work for ``key``."""
+        self._woken.add(key)
+        if key not in self._tasks and not self._closed:
+            self._tasks[key] = asyncio.create_task(self._run(key), name=f"lane {key}")
+
+    def is_busy(self, key: str) -> bool:
+        return key in self._tasks
+
+    async def idle(self) -> None:
+        """Wait until no lane has work."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    async def close(self, grace: float) -> None:
+        """Begin nothing new, give what runs ``grace`` seconds, then cancel it."""
+        self._closed = True
+        running = list(self._tasks.values())
+        if running and grace > 0:
+            await asyncio.wait(running, timeout=grace)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _run(self, key: str) -> None:
+        try:
+            while key in self._woken and not self._closed:
+                self._woken.discard(key)
+                while not self._closed and await self._next(key):
+                    pass
+        except Exception as error:  # a fault in one lane must not stop the others, nor go unseen
+            self._failed(key, error)
+        finally:
+            del self._tasks[key]
+
+    async def _next(self, key: str) -> bool:
+        if self._places is None:
+            return await self._work(key)
+        async with self._places:
+            return await self._work(key)

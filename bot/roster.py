@@ -1,0 +1,115 @@
+"""The agents of one process: each built when it is first needed, all closed at the end.
+
+Opening one agent touches its own workspace, index and sessions and nothing of another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from agents.agent import Agent
+from workspaces.memory import Memory
+from workspaces.profile import read_profile
+from workspaces.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agents.model import Model
+    from bot.config import Settings
+    from bot.home import Home
+
+log = structlog.get_logger(__name__)
+
+
+class Roster:
+    """``model`` builds the model of an agent by its name, None for notes mode; it is asked once for each agent."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        home: Home,
+        stack: AsyncExitStack,
+        *,
+        model: Callable[[str], Model | None],
+        clock: Callable[[], datetime],
+        watch: bool,
+    ) -> None:
+        self._settings = settings
+        self._home = home
+        self._stack = stack
+        self._model = model
+        self._clock = clock
+        self._watch = watch
+        self._agents: dict[str, Agent] = {}
+        self._opening = asyncio.Lock()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        settings: Settings,
+        home: Home,
+        *,
+        model: Callable[[str], Model | None],
+        clock: Callable[[], datetime],
+        watch: bool = False,
+    ) -> AsyncIterator[Roster]:
+        """``watch`` keeps the index of each open agent up to date in the background."""
+        async with AsyncExitStack() as stack:
+            yield cls(settings, home, stack, model=model, clock=clock, watch=watch)
+
+    async def get(self, name: str) -> Agent:
+        """The agent called ``name``; it must be one of the configuration's."""
+        async with self._opening:
+            if name not in self._agents:
+                self._agents[name] = await self._build(name)
+            return self._agents[name]
+
+    async def _build(self, name: str) -> Agent:
+        settings = self._settings.agents[name]
+        workspace = Workspace.open(settings.workspace or self._home.workspace(name))
+
+        def zone() -> tzinfo:
+            """The configured zone, else the one in USER.md (it may change while we run), else the machine's."""
+            if settings.time_zone:
+                return ZoneInfo(settings.time_zone)
+            return read_profile(workspace.root).zone or local_zone(self._clock())
+
+        memory = await self._stack.enter_async_context(
+            Memory.open(
+                workspace.root,
+                self._home.index(name),
+                settings=self._settings.memory,
+                history=self._home.history(name),
+                clock=self._clock,
+                zone=zone,
+            )
+        )
+        if self._watch:
+            await self._stack.enter_async_context(memory.watch())
+        model = self._model(name)
+        if model is not None:
+            self._stack.push_async_callback(model.close)
+        return Agent(
+            name=name,
+            workspace=workspace,
+            memory=memory,
+            model=model,
+            sessions=self._home.sessions(name),
+            zone=zone,
+            clock=self._clock,
+            recall=settings.recall,
+        )
+
+
+def local_zone(now: datetime) -> tzinfo:
+    """The machine's zone: by its name in the tz database where that can be found, else its present offset."""
+    from bot.zone import machine_zone
+
+    return machine_zone() or now.astimezone().tzinfo or ZoneInfo("UTC")

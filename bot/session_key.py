@@ -1,0 +1,29 @@
+"""The key of a thread of talk: one pure function, collision-free, one to one with its file name.
+
+A session is one history with one turn at a time. Direct messages have one per agent, account and peer (an identity that
+the configuration links is one peer); a group has one per chat, and each thread its own. Scope and level are part of
+the key of a direct chat, so that a session ends when the person's level or link changes; in a group several people
+speak, and the level is each turn's own.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from adapters.message import Address, Sender
+from workspaces.scope import Scope
+
+
+def session_key(agent: str, address: Address, sender: Sender, scope: Scope, identity: str | None) -> str:
+    """``address`` is canonical; ``identity`` is the configured name of the person, None without one."""
+    if address.kind == "direct":
+        if identity is not None:
+            parts = [agent, "identity", identity]
+        else:
+            parts = [agent, address.channel, address.account, "direct", sender.id]
+        parts += [scope.area, scope.level.name.lower()]
+    else:
+        parts = [agent, address.channel, address.account, address.kind, address.space or "", address.chat, scope.area]
+    if address.thread is not None:
+        parts += ["thread", address.thread]
+    return "/".join(quote(part, safe="") for part in parts)

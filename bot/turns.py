@@ -1,0 +1,239 @@
+"""Runs the turns: one at a time per session, sessions in parallel, each from the inbox to the outbox.
+
+What was claimed and not finished when the process died is claimed again and goes on from its transcript; three tries
+that ended in a fault end in an apology. Knows no platform but through its adapter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import assert_never
+
+import structlog
+
+from adapters.adapter import Adapter, Narrator, TurnReport
+from adapters.message import Address, Message
+from agents.agent import Agent, Question
+from agents.events import Answered, Broken, Delta, Noted, Notice, Recalled, Stepped, ToolStarted
+from agents.model import Failed, Usage
+from bot.delivery import parts_of
+from bot.inbox import Item, SqliteInbox
+from bot.lanes import Lanes
+from bot.lock import Lock
+from bot.outbox import SqliteOutbox
+from bot.router import Route
+from workspaces.names import portable_name
+from workspaces.scope import Level
+
+log = structlog.get_logger(__name__)
+
+MOST_TURNS = 16
+"""Turns at once: each holds a model call; a person waits behind at most a few others."""
+
+MOST_TRIES = 3
+TYPING_SECONDS = 4.5
+"""Telegram and Discord show "typing" for about five seconds a call."""
+
+TIRED = "I tried to answer this three times and failed each time; I'm sorry. It is in the log (limpet where)."
+NOT_NOW = "I can't answer right now. Your message is kept: please try again later."
+LOST_ACCESS = "no longer allowed"
+
+EXIT_FAILURE = 1
+EXIT_TEMPORARY = 75
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What a turn came to, gathered from its events."""
+
+    answer: str = ""
+    failure: Failed | None = None
+    model: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    recalled: tuple[str, ...] = ()
+    noted: int = 0
+    complete: bool = True
+
+
+class Turns:
+    """The dispatcher of one hub."""
+
+    def __init__(
+        self,
+        inbox: SqliteInbox,
+        outbox: SqliteOutbox,
+        adapters: Mapping[tuple[str, str], Adapter],
+        *,
+        admit: Callable[[Message], Awaitable[Route | None]],
+        agent: Callable[[str], Awaitable[Agent]],
+        locks: Path,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """``admit`` decides anew who may talk, where to; ``locks`` is the folder of the sessions' locks."""
+        self._inbox = inbox
+        self._outbox = outbox
+        self._adapters = adapters
+        self._admit = admit
+        self._agent = agent
+        self._locks = locks
+        self._sleep = sleep
+        self._lanes = Lanes(self._next, limit=MOST_TURNS, failed=_lane_failed)
+
+    def wake(self, session: str) -> None:
+        """A message of this session was committed."""
+        self._lanes.wake(session)
+
+    async def idle(self) -> None:
+        """Wait until no turn runs or waits."""
+        await self._lanes.idle()
+
+    async def close(self, grace: float) -> None:
+        """Begin no turn, give the running ones ``grace`` seconds; what is cut off goes on after the next start."""
+        await self._lanes.close(grace)
+
+    async def _next(self, session: str) -> bool:
+        async with self._alone(session):
+            item = await self._inbox.claim(session)
+            if item is None:
+                return False
+            try:
+                await self._run(item)
+            except Exception:  # whatever it was, the message stays in the inbox and the next try counts
+                log.exception("turn.failed", turn=item.turn, tries=item.tries)
+                await self._sleep(float(item.tries))
+            return True
+
+    @asynccontextmanager
+    async def _alone(self, session: str) -> AsyncIterator[None]:
+        """One turn of a session at a time, between processes as well."""
+        lock = Lock(self._locks / f"{portable_name(session)}.lock")
+        await lock.wait()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    async def _run(self, item: Item) -> None:
+        message = item.message
+        adapter = self._adapters[message.address.channel, message.address.account]
+        if item.tries > MOST_TRIES:
+            await self._finish(item, adapter, _Outcome(answer=TIRED, complete=False), Level.OWNER)
+            return
+        route = await self._admit(message)
+        if route is None:  # blocked or unpaired since it was accepted
+            await self._inbox.done(item, ())
+            return
+        agent = await self._agent(route.agent)
+        outcome = await self._answer(item, route, agent, adapter)
+        await self._finish(item, adapter, outcome, route.scope.level)
+        log.info(
+            "turn",
+            turn=item.turn,
+            channel=message.address.channel,
+            agent=agent.name,
+            model=outcome.model,
+            tokens=outcome.usage.input + outcome.usage.output,
+            memories=len(outcome.recalled),
+        )
+
+    async def _answer(self, item: Item, route: Route, agent: Agent, adapter: Adapter) -> _Outcome:
+        message = item.message
+        question = Question(
+            turn=item.turn,
+            session=route.session,
+            scope=route.scope,
+            text=message.text,
+            at=message.sent_at,
+            sender=None if message.address.kind == "direct" else message.sender.name or message.sender.id,
+        )
+        outcome = _Outcome()
+        async with _typing(adapter, message.address):
+            async for event in agent.answer(question):
+                match event:
+                    case Delta(text=text):
+                        await adapter.preview(message.address, item.turn, text)
+                    case Notice(text=text):
+                        await _notice(adapter, message.address, text)
+                    case Noted(text=text, citation=citation):
+                        outcome.noted += 1
+                        await _notice(adapter, message.address, f"remembered: {text} ({citation})")
+                    case Recalled(citations=citations):
+                        outcome.recalled = citations
+                    case Answered(text=text, model=model, usage=usage, complete=complete):
+                        outcome.answer, outcome.model, outcome.usage = text, model, usage
+                        outcome.complete = complete
+                    case Broken(failure=failure):
+                        outcome.failure = failure
+                    case Stepped() | ToolStarted():
+                        pass
+                    case _:
+                        assert_never(event)
+        return outcome
+
+    async def _finish(self, item: Item, adapter: Adapter, outcome: _Outcome, level: Level) -> None:
+        """The answer is durable in the outbox and the message done, in one transaction; then it is sent."""
+        message = item.message
+        narrates = isinstance(adapter, Narrator)
+        text = outcome.answer if outcome.failure is None else _apology(outcome.failure, level)
+        reply_to = None if message.address.kind == "direct" else message.id
+        parts = [] if narrates and outcome.failure else parts_of(text, message.address, adapter, reply_to)
+        await self._inbox.done(item, parts)
+        self._outbox.wake(parts)
+        if isinstance(adapter, Narrator):
+            report = TurnReport(
+                code=_exit_code(outcome),
+                error=text if outcome.failure else None,
+                model=outcome.model,
+                input_tokens=outcome.usage.input,
+                output_tokens=outcome.usage.output,
+                memories=outcome.recalled,
+                noted=outcome.noted,
+            )
+            await adapter.done(message.address, message.id, report)
+
+
+def _apology(failure: Failed, level: Level) -> str:
+    """What a person reads when the model failed: the cause and the mend for the owner, no more than that for others."""
+    if level is not Level.OWNER:
+        return NOT_NOW
+    return f"{failure.message} Your message is kept."
+
+
+def _exit_code(outcome: _Outcome) -> int:
+    if outcome.failure is not None:
+        return EXIT_TEMPORARY if outcome.failure.may_retry else EXIT_FAILURE
+    return 0 if outcome.complete else EXIT_FAILURE
+
+
+async def _notice(adapter: Adapter, address: Address, text: str) -> None:
+    if isinstance(adapter, Narrator):
+        await adapter.notice(address, text)
+
+
+@asynccontextmanager
+async def _typing(adapter: Adapter, address: Address) -> AsyncIterator[None]:
+    """Keep "typing" shown while the block runs, and never after it."""
+    if not adapter.capabilities.typing:
+        yield
+        return
+
+    async def keep() -> None:
+        while True:
+            await adapter.typing(address)
+            await asyncio.sleep(TYPING_SECONDS)
+
+    task = asyncio.create_task(keep())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _lane_failed(session: str, error: Exception) -> None:
+    log.error("turns.lane_failed", session=session, exc_info=error)

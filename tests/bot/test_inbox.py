@@ -1,0 +1,123 @@
+"""The durable inbox: deduplicated, in order, owned."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from adapters.message import Address, Attachment, Message, Part, Quote, Sender
+from adapters.text import FormattedText
+from bot.inbox import SqliteInbox
+from bot.outbox import SqliteOutbox
+from bot.state import State
+from tests.bot.conftest import Clock
+
+CHAT = Address("telegram", "telegram", "7", "direct")
+
+
+def said(id: str, text: str = "hi", address: Address = CHAT) -> Message:
+    return Message(id, address, Sender("7", "Ann"), text, datetime(2026, 11, 30, tzinfo=UTC))
+
+
+def inbox_of(state: State, clock: Clock, owner: str = "me") -> SqliteInbox:
+    return SqliteInbox(state, SqliteOutbox(state, {}, clock=clock), owner, clock)
+
+
+async def test_a_message_survives_as_it_was(state: State, clock: Clock) -> None:
+    inbox = inbox_of(state, clock)
+    message = Message(
+        "1",
+        Address("telegram", "work", "-100", "group", parent="-100", thread="5", private=True),
+        Sender("7", "Ann 🎩", aliases=("8",), roles=("admin",)),
+        "text \u2028 with\nlines",
+        datetime(2026, 11, 30, 23, 59, 59, 123456, tzinfo=UTC),
+        attachments=(Attachment("image", "ref", "a.png", 3, "image/png"),),
+        quote=Quote("quoted", "Bob"),
+        reply_to="0",
+        forwarded_from="Carl",
+        mentions_me=True,
+    )
+    assert await inbox.put(message, "s") is True
+    item = await inbox.claim("s")
+    assert item is not None
+    assert item.message == message
+
+
+async def test_a_replay_is_a_no_op_before_and_after_the_answer(state: State, clock: Clock) -> None:
+    """G-DLV-08: what was answered is known after a restart; G-DLV-06: answered once in total."""
+    inbox = inbox_of(state, clock)
+    assert await inbox.put(said("7"), "s") is True
+    assert await inbox.put(said("8"), "s") is True
+    assert await inbox.put(said("8"), "s") is False
+    for expected in ("7", "8"):
+        item = await inbox.claim("s")
+        assert item is not None
+        assert item.message.id == expected
+        await inbox.done(item, ())
+    again = inbox_of(state, clock, owner="after a restart")
+    assert await again.put(said("7"), "s") is False
+    assert await again.adopt([("telegram", "telegram")]) == []
+    assert await again.claim("s") is None
+
+
+async def test_the_same_id_in_another_chat_is_another_message(state: State, clock: Clock) -> None:
+    inbox = inbox_of(state, clock)
+    assert await inbox.put(said("1"), "s")
+    assert await inbox.put(said("1", address=Address("telegram", "telegram", "8", "direct")), "t")
+    assert await inbox.put(said("1", address=Address("telegram", "other", "7", "direct")), "u")
+
+
+async def test_claims_count_tries_and_keep_the_order(state: State, clock: Clock) -> None:
+    inbox = inbox_of(state, clock)
+    for number in range(3):
+        await inbox.put(said(str(number)), "s")
+    first = await inbox.claim("s")
+    again = await inbox.claim("s")
+    assert first is not None
+    assert again is not None
+    assert (first.message.id, first.tries) == ("0", 1)
+    assert (again.message.id, again.turn, again.tries) == ("0", first.turn, 2)
+
+
+async def test_a_dead_hubs_messages_are_adopted_and_a_live_ones_are_not_touched(state: State, clock: Clock) -> None:
+    dead, live, mine = (inbox_of(state, clock, owner) for owner in ("dead", "live", "mine"))
+    terminal = Address("terminal", "terminal", "local", "direct")
+    await dead.put(said("1"), "s")
+    await live.put(said("t", address=terminal), "terminal")
+    assert await mine.claim("s") is None
+    assert await mine.adopt([("telegram", "telegram")]) == ["s"]
+    item = await mine.claim("s")
+    assert item is not None
+    assert item.message.id == "1"
+    assert await mine.claim("terminal") is None
+
+
+async def test_a_terminal_message_said_again_after_a_crash_is_taken_up(state: State, clock: Clock) -> None:
+    terminal = said("t", address=Address("terminal", "terminal", "local", "direct"))
+    await inbox_of(state, clock, "dead").put(terminal, "s")
+    mine = inbox_of(state, clock, "mine")
+    assert await mine.put(terminal, "s") is False
+    assert await mine.reclaim(terminal, lambda owner: True) is None, "its process still answers it"
+    assert await mine.reclaim(terminal, lambda owner: owner != "dead") == "s"
+    assert await mine.claim("s") is not None
+
+
+async def test_what_a_dead_terminal_left_is_given_up_once(state: State, clock: Clock) -> None:
+    terminal = said("t", "lost question", address=Address("terminal", "terminal", "local", "direct"))
+    await inbox_of(state, clock, "dead").put(terminal, "s")
+    mine = inbox_of(state, clock, "mine")
+    assert await mine.abandoned("terminal", lambda owner: True) == []
+    assert [m.text for m in await mine.abandoned("terminal", lambda owner: False)] == ["lost question"]
+    assert await mine.abandoned("terminal", lambda owner: False) == []
+
+
+async def test_an_answered_message_leaves_no_text_behind(state: State, clock: Clock, tmp_path: Path) -> None:
+    """The transcript is the only copy of what was said."""
+    inbox = inbox_of(state, clock)
+    await inbox.put(said("1", "my canary"), "s")
+    item = await inbox.claim("s")
+    assert item is not None
+    await inbox.done(item, [Part(CHAT, FormattedText("ok"))])
+    rows = await state.rows("SELECT event FROM inbox")
+    assert rows == [("",)]
+    assert await state.rows("SELECT turn, part, state FROM outbox") == [(item.turn, 0, "pending")]

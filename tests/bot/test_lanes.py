@@ -1,0 +1,129 @@
+"""Work that is ordered within a key and parallel between keys."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+
+import pytest
+
+from bot.lanes import Lanes
+
+
+def _raise(key: str, error: Exception) -> None:
+    raise AssertionError(key) from error
+
+
+async def test_one_key_is_in_order_and_keys_are_parallel() -> None:
+    queues = {"a": [1, 2, 3], "b": [4, 5]}
+    done: list[tuple[str, int]] = []
+    both = asyncio.Barrier(2)
+
+    async def work(key: str) -> bool:
+        if not queues[key]:
+            return False
+        item = queues[key].pop(0)
+        if item in (1, 4):
+            async with asyncio.timeout(5):
+                await both.wait()  # only passes when both keys work at the same time
+        done.append((key, item))
+        return True
+
+    lanes = Lanes(work, failed=_raise)
+    lanes.wake("a")
+    lanes.wake("b")
+    await lanes.idle()
+    assert [i for k, i in done if k == "a"] == [1, 2, 3]
+    assert [i for k, i in done if k == "b"] == [4, 5]
+
+
+async def test_a_wake_up_is_never_lost_whenever_it_comes() -> None:
+    """G-DLV-16: a message in the gap between "turn done" and "idle" is answered."""
+    rng = random.Random(16)
+    for _ in range(500):
+        queue: list[int] = []
+        done: list[int] = []
+
+        async def work(_: str, queue: list[int] = queue, done: list[int] = done) -> bool:
+            for _ in range(rng.randrange(3)):
+                await asyncio.sleep(0)
+            if not queue:
+                for _ in range(rng.randrange(3)):
+                    await asyncio.sleep(0)
+                return False
+            done.append(queue.pop(0))
+            return True
+
+        lanes = Lanes(work, failed=_raise)
+        for item in range(4):
+            queue.append(item)
+            lanes.wake("s")
+            for _ in range(rng.randrange(8)):
+                await asyncio.sleep(0)
+        await lanes.idle()
+        assert done == [0, 1, 2, 3]
+
+
+async def test_no_more_lanes_work_at_once_than_allowed() -> None:
+    running = 0
+    most = 0
+    left: dict[str, int] = defaultdict(lambda: 2)
+
+    async def work(key: str) -> bool:
+        nonlocal running, most
+        if not left[key]:
+            return False
+        left[key] -= 1
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return True
+
+    lanes = Lanes(work, limit=3, failed=_raise)
+    for key in "abcdefgh":
+        lanes.wake(key)
+    await lanes.idle()
+    assert most == 3
+    assert all(n == 0 for n in left.values())
+
+
+async def test_a_fault_in_one_lane_is_reported_and_stops_no_other() -> None:
+    failed: list[tuple[str, str]] = []
+    done: list[str] = []
+
+    async def work(key: str) -> bool:
+        if key == "bad":
+            raise RuntimeError("broken")
+        if key in done:
+            return False
+        done.append(key)
+        return True
+
+    lanes = Lanes(work, failed=lambda key, error: failed.append((key, str(error))))
+    lanes.wake("bad")
+    lanes.wake("good")
+    await lanes.idle()
+    assert failed == [("bad", "broken")]
+    assert done == ["good"]
+
+
+@pytest.mark.parametrize("grace", [0.0, 5.0])
+async def test_close_cuts_off_only_what_outlasts_the_grace(grace: float) -> None:
+    finished = asyncio.Event()
+
+    async def work(_: str) -> bool:
+        if finished.is_set():
+            return False
+        await asyncio.sleep(0.05)
+        finished.set()
+        return True
+
+    lanes = Lanes(work, failed=_raise)
+    lanes.wake("a")
+    await asyncio.sleep(0)
+    await lanes.close(grace)
+    assert finished.is_set() == (grace > 0)
+    lanes.wake("a")
+    assert not lanes.is_busy("a")

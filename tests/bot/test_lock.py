@@ -1,0 +1,70 @@
+"""Locks that a dead process can't hold."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from bot.instance import Instances
+from bot.lock import Lock
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from bot.lock import Lock
+lock = Lock(Path(sys.argv[1]))
+assert lock.acquire()
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def _holder(path: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_only_one_process_holds_it_and_the_other_learns_which(tmp_path: Path) -> None:
+    path = tmp_path / "hub.lock"
+    process = _holder(path)
+    try:
+        mine = Lock(path)
+        assert mine.acquire() is False
+        assert mine.holder() == process.pid
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_kill_9_releases_it(tmp_path: Path) -> None:
+    path = tmp_path / "hub.lock"
+    process = _holder(path)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    mine = Lock(path)
+    assert mine.holder() is None
+    assert mine.acquire() is True
+    mine.release()
+
+
+def test_an_instance_is_alive_for_the_length_of_its_block(tmp_path: Path) -> None:
+    instances = Instances(tmp_path)
+    with instances.join() as first:
+        with instances.join() as second:
+            assert first != second
+            assert instances.is_alive(first)
+            assert instances.is_alive(second)
+        assert instances.is_alive(first)
+        assert not instances.is_alive(second)
+    assert not instances.is_alive(first)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_files_of_dead_instances_are_swept_away(tmp_path: Path) -> None:
+    (tmp_path / "dead.lock").write_text("1\n")
+    with Instances(tmp_path).join() as own:
+        assert [path.stem for path in tmp_path.iterdir()] == [own]

@@ -1,0 +1,73 @@
+"""The few facts about the owner that the program itself reads: the ``- Field: value`` lines of USER.md.
+
+Everything else in the file is the person's and stays byte for byte. Knows no question and no chat.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+FILE = "USER.md"
+NAME, LANGUAGE, TIME_ZONE = "Name", "Language", "Time zone"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What USER.md says; "" where a line is empty or missing."""
+
+    name: str = ""
+    language: str = ""
+    time_zone: str = ""
+
+    @property
+    def zone(self) -> ZoneInfo | None:
+        """The zone, None when none is given or it is no name of the tz database."""
+        try:
+            return ZoneInfo(self.time_zone) if self.time_zone else None
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            return None
+
+
+def read_profile(root: Path) -> Profile:
+    """The profile in the workspace at ``root``; an unreadable file is an empty one."""
+    try:
+        text = (root / FILE).read_text(encoding="utf-8-sig", errors="replace")
+    except OSError:
+        return Profile()
+    found = {field: match[1].strip() if (match := _line(field).search(text)) else "" for field in _FIELDS}
+    return Profile(found[NAME], found[LANGUAGE], found[TIME_ZONE])
+
+
+def write_profile(root: Path, values: Mapping[str, str]) -> None:
+    """Set fields ("Name", "Language", "Time zone") where their lines are; missing lines are added at the end."""
+    path = root / FILE
+    for _ in range(5):
+        before = path.read_bytes() if path.exists() else b""
+        text = before.decode("utf-8", "surrogateescape")
+        for field, value in values.items():
+            text = _with(text, field, " ".join(value.split()))
+        scratch = path.with_name(f".{FILE}.{os.getpid()}.tmp")
+        scratch.write_bytes(text.encode("utf-8", "surrogateescape"))
+        if (path.read_bytes() if path.exists() else b"") == before:
+            scratch.replace(path)
+            return
+        scratch.unlink()  # a person saved the file meanwhile: begin again from theirs
+
+
+_FIELDS = (NAME, LANGUAGE, TIME_ZONE)
+
+
+def _line(field: str) -> re.Pattern[str]:
+    return re.compile(rf"^[-*] {re.escape(field)}:[ \t]*(.*?)[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
+
+
+def _with(text: str, field: str, value: str) -> str:
+    line = f"- {field}: {value}"
+    if _line(field).search(text):
+        return _line(field).sub(lambda _: line, text, count=1)
+    return f"{text.rstrip()}\n{line}\n" if text.strip() else f"{line}\n"
