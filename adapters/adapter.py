@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from adapters.message import Address, Inbound, Part, Receipt
 from adapters.text import FormattedText
@@ -35,6 +35,8 @@ class Capabilities:
     typing: bool = False
     streams: bool = False
     """``preview`` shows an answer while it is being written."""
+    markup: bool = True
+    """False: parts hold the Markdown source unparsed, without spans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +78,41 @@ class Adapter(Protocol):
 
     async def close(self) -> None:
         """Let go of connections; called once, after ``run`` ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReport:
+    """How a turn ended, for whoever asked. None means that nobody counted, never zero.
+
+    ``parts`` is how many parts the answer has (0 for silence): they may arrive after the report. ``memories`` are the
+    notes it was built on, as citations, and ``remembered`` is how many were written. ``cost`` is in US dollars.
+    ``code`` is the exit code of a single question: 0 when it was answered.
+    """
+
+    parts: int
+    code: int = 0
+    model: str | None = None
+    session: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    memories: tuple[str, ...] = ()
+    remembered: int = 0
+
+
+@runtime_checkable
+class Narrator(Protocol):
+    """An adapter that also shows how an answer comes about (the terminal); the others only ever get parts.
+
+    All three are best effort: nobody there is no error, and nothing is raised. ``in_reply_to`` is the id of the message
+    that was answered. A turn ends with one ``done`` or one ``fail``.
+    """
+
+    async def notice(self, address: Address, text: str) -> None:
+        """One sentence that is not part of the answer, shown at once."""
+
+    async def done(self, address: Address, in_reply_to: str, report: TurnReport) -> None:
+        """The turn ended; its parts were or will be given to ``send``."""
+
+    async def fail(self, address: Address, in_reply_to: str, text: str, code: int) -> None:
+        """The turn ended without an answer: ``text`` is one sentence with the mend, ``code`` the exit code."""

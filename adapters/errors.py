@@ -4,6 +4,7 @@ AdapterError
 ├── Rejected         the platform refused this very send: sending the same again is refused again
 ├── RateLimited      not now: sending again after ``retry_after`` seconds is safe
 ├── Unreachable      nothing left this machine, or nothing arrived: sending again is safe
+│   └── Absent       nobody is there to take it: the adapter says when somebody is
 ├── Ambiguous        it may have arrived (the answer was lost): sending again may show it twice
 ├── AuthFailed       the token is wrong or revoked: nothing works until a person mends it
 └── MissingExtra     the package that this adapter needs is not installed
@@ -43,6 +44,10 @@ class Unreachable(AdapterError):
     """A connection that was never made, or a server that said it did nothing (5xx before the work)."""
 
     may_retry = True
+
+
+class Absent(Unreachable):
+    """Nobody is connected (the terminal). The part can wait without a timer: the adapter tells of each arrival."""
 
 
 class Ambiguous(AdapterError):
