@@ -11,19 +11,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, assert_never
 
 import structlog
 
-from adapters.adapter import Adapter
+from adapters.adapter import Adapter, Narrator, TurnReport
 from adapters.errors import AdapterError, AuthFailed
-from adapters.message import Deleted, Edited, Inbound, Membership, Message, Moved, Part, Pressed, Reacted
+from adapters.message import (
+    Address,
+    Deleted,
+    Edited,
+    Inbound,
+    Membership,
+    Message,
+    Moved,
+    Part,
+    Pressed,
+    Reacted,
+    Sender,
+)
 from adapters.text import FormattedText
 from bot.access import Decision, Policy, Verdict, decide
 from bot.health import HealthBoard
 from bot.inbox import SqliteInbox
 from bot.instance import Instances
+from bot.models import Chosen, model_of
 from bot.outbox import SqliteOutbox
 from bot.pairing import Pairing
 from bot.people import People
@@ -35,6 +49,7 @@ from bot.turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agents.model import Model
     from bot.config import Settings
     from bot.home import Home
 
@@ -48,6 +63,8 @@ ASK_TO_PAIR = (
     "Ask the person who runs me to approve it: limpet pairing approve {code}"
 )
 
+NOTHING_RUNS = "Nothing is running."
+
 
 def now() -> datetime:
     return datetime.now(UTC)
@@ -60,6 +77,9 @@ class Gate:
         self._settings = settings
         self._people = people
         self._policies = policies
+
+    def knows(self, agent: str) -> bool:
+        return agent in self._settings.agents
 
     async def judge(self, message: Message) -> Verdict:
         """The verdict on one message, decided anew from ids."""
@@ -86,6 +106,15 @@ class Gate:
         return (await self.explain(message, verdict)).route
 
 
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """Who answers at a console: ``model`` is None in notes mode; ``notices`` are said once, in order."""
+
+    agent: str
+    model: str | None
+    notices: tuple[str, ...]
+
+
 class Hub:
     """One running hub. Made by ``open``; ``run`` ends when it is cancelled."""
 
@@ -101,6 +130,7 @@ class Hub:
         turns: Turns,
         health: HealthBoard,
         roster: Roster,
+        chosen: Mapping[str, Chosen],
         is_alive: Callable[[str], bool],
     ) -> None:
         self.roster = roster
@@ -112,6 +142,7 @@ class Hub:
         self._outbox = outbox
         self._turns = turns
         self._health = health
+        self._chosen = chosen
         self._is_alive = is_alive
 
     @classmethod
@@ -122,21 +153,26 @@ class Hub:
         home: Home,
         adapters: Sequence[Adapter],
         *,
-        build_model: Callable[[str], object],
         clock: Callable[[], datetime] = now,
         watch: bool = False,
     ) -> AsyncIterator[Hub]:
         """Open the state and the parts around ``adapters``; all of it is closed at the end of the block."""
+        chosen: dict[str, Chosen] = {}
+
+        def model(agent: str) -> Model | None:
+            chosen[agent] = model_of(agent, settings, home)
+            return chosen[agent].model
+
         by_account = {(adapter.channel, adapter.account): adapter for adapter in adapters}
         instances = Instances(home.state / "instances")
         with instances.join() as owner:
             async with (
                 State.open(home.database) as state,
-                Roster.open(settings, home, model=build_model, clock=clock, watch=watch) as roster,
+                Roster.open(settings, home, model=model, clock=clock, watch=watch) as roster,
             ):
                 people = People(state, owners=settings.owners, identities=settings.identities, clock=clock)
                 gate = Gate(settings, people, settings.policies())
-                outbox = SqliteOutbox(state, by_account, clock=clock)
+                outbox = SqliteOutbox(state, by_account, owner, clock=clock)
                 inbox = SqliteInbox(state, outbox, owner, clock)
                 turns = Turns(
                     inbox,
@@ -156,16 +192,15 @@ class Hub:
                     turns=turns,
                     health=HealthBoard(state, adapters, clock),
                     roster=roster,
+                    chosen=chosen,
                     is_alive=instances.is_alive,
                 )
 
-    async def run(self, *, adopt: bool) -> None:
-        """Serve until cancelled. ``adopt`` takes up what an earlier hub left; only the lock's holder may."""
-        if adopt:
-            channels = [key for key in self._adapters if key[0] != "terminal"]
-            for session in await self.inbox.adopt(channels):
-                self._turns.wake(session)
-            await self._outbox.recover()
+    async def run(self) -> None:
+        """Take up what dead processes left, then serve until cancelled."""
+        for session in await self.inbox.adopt(self._adapters, self._is_alive):
+            self._turns.wake(session)
+        await self._outbox.recover(self._is_alive)
         tasks = [
             asyncio.create_task(self._serve(adapter), name=f"{adapter.channel}/{adapter.account}")
             for adapter in self._adapters.values()
@@ -222,14 +257,49 @@ class Hub:
                 await self._ask_to_pair(message)
             case Decision.ALLOW:
                 session = (await self._gate.explain(message, verdict)).route.session
-                if not await self.inbox.put(message, session):
-                    again = await self.inbox.reclaim(message, self._is_alive)
-                    if again is None:
-                        return
-                    session = again
-                self._turns.wake(session)
+                if message.text.strip() == "/stop":
+                    await self._stop_turn(message, session)
+                elif await self.inbox.put(message, session):
+                    self._turns.wake(session)
+                else:
+                    await self._said_again(message)
             case _:
                 assert_never(verdict.decision)
+
+    async def greet(self, agent: str | None, *, opening: bool) -> Greeting | None:
+        """The word to a console: who answers there; None when there is no such agent. Opens the agent."""
+        if agent is not None and not self._gate.knows(agent):
+            return None
+        address = Address("terminal", "terminal", "local", "direct", space=agent)
+        probe = Message("hello", address, Sender("local"), "", now())
+        route = (await self._gate.explain(probe, await self._gate.judge(probe))).route
+        found = await self.roster.get(route.agent)
+        chosen = self._chosen[route.agent]
+        notices = [chosen.notice] if chosen.notice else []
+        if opening and (words := found.opening(route.session, route.scope)):
+            notices.append(words)
+        return Greeting(route.agent, chosen.name, tuple(notices))
+
+    def arrived(self, address: Address) -> None:
+        """A console is there: what waited for it is sent."""
+        self._outbox.arrived(address)
+
+    async def _said_again(self, message: Message) -> None:
+        """A replay is a no-op; but a console that asks again after a break has to hear that its turn is over."""
+        adapter = self._adapters[message.address.channel, message.address.account]
+        if isinstance(adapter, Narrator) and await self.inbox.is_done(message):
+            await adapter.done(message.address, message.id, TurnReport(parts=0))
+
+    async def _stop_turn(self, message: Message, session: str) -> None:
+        """A turn that is stopped says so itself."""
+        if self._turns.stop(session):
+            return
+        address = message.address
+        adapter = self._adapters[address.channel, address.account]
+        if isinstance(adapter, Narrator):
+            await adapter.done(address, message.id, TurnReport(parts=0))
+            return
+        await self._outbox.put(_turn_of("stop", message), [Part(address, FormattedText(NOTHING_RUNS))])
 
     async def _ask_to_pair(self, message: Message) -> None:
         code = await self._pairing.ask(message)
@@ -242,5 +312,12 @@ class Hub:
             name=message.sender.name,
             approve=f"limpet pairing approve {code}",
         )
-        turn = f"pairing/{address.channel}/{address.account}/{address.chat}/{message.id}"
-        await self._outbox.put(turn, [Part(address, FormattedText(ASK_TO_PAIR.format(code=code)))])
+        await self._outbox.put(
+            _turn_of("pairing", message), [Part(address, FormattedText(ASK_TO_PAIR.format(code=code)))]
+        )
+
+
+def _turn_of(kind: str, message: Message) -> str:
+    """The outbox's turn of an answer that no agent gave: the same for a replay of ``message``."""
+    address = message.address
+    return "/".join((kind, address.channel, address.account, address.chat, message.id))

@@ -95,50 +95,39 @@ class SqliteInbox:
                 "UPDATE inbox SET done = 1, event = '' WHERE id = ?", (int(item.turn.removeprefix("turn-")),)
             )
 
-    async def adopt(self, channels: Iterable[tuple[str, str]]) -> list[str]:
-        """Take over the unanswered messages of these (channel, account) pairs from a hub that ended.
+    async def is_done(self, message: Message) -> bool:
+        """Whether ``message`` was accepted before and its turn has ended."""
+        address = message.address
+        row = await self._state.row(
+            "SELECT done FROM inbox WHERE channel = ? AND account = ? AND chat = ? AND message = ?",
+            address.channel,
+            address.account,
+            address.chat,
+            message.id,
+        )
+        return row is not None and bool(row[0])
 
-        Only the holder of the hub's lock may call this. Returns their sessions, oldest first.
+    async def adopt(self, channels: Iterable[tuple[str, str]], is_alive: Callable[[str], bool]) -> list[str]:
+        """Take over what dead processes left unanswered on these (channel, account) pairs.
+
+        Returns the sessions that wait for this process, oldest first.
         """
         async with self._state.transaction() as db:
             for channel, account in channels:
-                await db.execute(
-                    "UPDATE inbox SET owner = ? WHERE channel = ? AND account = ? AND NOT done",
-                    (self._owner, channel, account),
+                rows = await db.execute_fetchall(
+                    "SELECT DISTINCT owner FROM inbox WHERE channel = ? AND account = ? AND NOT done",
+                    (channel, account),
                 )
-        rows = await self._state.rows(
+                for (owner,) in rows:
+                    if owner != self._owner and not is_alive(owner):
+                        await db.execute(
+                            "UPDATE inbox SET owner = ? WHERE channel = ? AND account = ? AND NOT done AND owner = ?",
+                            (self._owner, channel, account, owner),
+                        )
+        waiting = await self._state.rows(
             "SELECT session FROM inbox WHERE NOT done AND owner = ? GROUP BY session ORDER BY min(id)", self._owner
         )
-        return [session for (session,) in rows]
-
-    async def reclaim(self, message: Message, owner_is_alive: Callable[[str], bool]) -> str | None:
-        """A client says a message again. Its session, if the process that had it died before it was answered."""
-        address = message.address
-        async with self._state.transaction() as db:
-            rows = await db.execute_fetchall(
-                "SELECT id, session, owner FROM inbox"
-                " WHERE channel = ? AND account = ? AND chat = ? AND message = ? AND NOT done",
-                (address.channel, address.account, address.chat, message.id),
-            )
-            for row_id, session, owner in rows:
-                if owner == self._owner or owner_is_alive(owner):
-                    return None
-                await db.execute("UPDATE inbox SET owner = ? WHERE id = ?", (self._owner, row_id))
-                return str(session)
-        return None
-
-    async def abandoned(self, channel: str, owner_is_alive: Callable[[str], bool]) -> list[Message]:
-        """The messages on ``channel`` whose process ended without an answer. They are given up: asked once."""
-        gone: list[Message] = []
-        async with self._state.transaction() as db:
-            rows = await db.execute_fetchall(
-                "SELECT id, owner, event FROM inbox WHERE channel = ? AND NOT done ORDER BY id", (channel,)
-            )
-            for row_id, owner, event in rows:
-                if owner != self._owner and not owner_is_alive(owner):
-                    gone.append(_messages().validate_json(event))
-                    await db.execute("UPDATE inbox SET done = 1, event = '' WHERE id = ?", (row_id,))
-        return gone
+        return [session for (session,) in waiting]
 
     def _now(self) -> str:
         return self._clock().isoformat()

@@ -2,7 +2,8 @@
 
 A part is ``pending``, then ``attempting`` while the platform is called, then ``sent``, ``failed`` (refused for good) or
 ``uncertain`` (it may have arrived: never sent again in this run). What a crash left at ``attempting`` is sent once more
-with a marker, where the platform has no means to settle it. Knows no turn and no agent.
+with a marker, where the platform has no means to settle it. A part is sent by the process that stored it, or by the
+one that took it over from a dead one. Knows no turn and no agent.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from adapters.adapter import Adapter
-from adapters.errors import AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected
+from adapters.errors import Absent, AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected
 from adapters.message import Address, Part
 from adapters.text import FormattedText
 from bot.lanes import Lanes
@@ -61,6 +62,7 @@ class SqliteOutbox:
         self,
         state: State,
         adapters: Mapping[tuple[str, str], Adapter],
+        owner: str,
         *,
         clock: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -68,6 +70,7 @@ class SqliteOutbox:
     ) -> None:
         self._state = state
         self._adapters = adapters
+        self._owner = owner
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
@@ -78,8 +81,8 @@ class SqliteOutbox:
         for number, part in enumerate(parts):
             address = part.address
             await db.execute(
-                "INSERT OR IGNORE INTO outbox (turn, part, lane, channel, account, body, created_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO outbox (turn, part, lane, channel, account, body, owner, created_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     turn,
                     number,
@@ -87,6 +90,7 @@ class SqliteOutbox:
                     address.channel,
                     address.account,
                     _parts().dump_json(part).decode(),
+                    self._owner,
                     self._clock().isoformat(),
                 ),
             )
@@ -102,27 +106,43 @@ class SqliteOutbox:
         for address in {part.address for part in parts}:
             self._lanes.wake(lane(address))
 
-    async def recover(self) -> int:
-        """After a start: what this hub's accounts were sending is sent once more, marked. Returns how many wait."""
-        waiting = 0
+    def arrived(self, address: Address) -> None:
+        """Somebody can be reached there again: what waited for them is sent."""
+        self._lanes.wake(lane(address))
+
+    async def recover(self, is_alive: Callable[[str], bool]) -> int:
+        """Take over what dead processes left to send for this hub's accounts; returns how many parts wait.
+
+        What they were sending is sent once more, marked, and given up where that happened twice.
+        """
         for channel, account in self._adapters:
             async with self._state.transaction() as db:
-                await db.execute(
-                    "UPDATE outbox SET repeat = repeat + 1,"
-                    " state = CASE WHEN repeat = 0 THEN 'pending' ELSE 'uncertain' END"
-                    " WHERE state = 'attempting' AND channel = ? AND account = ?",
+                rows = await db.execute_fetchall(
+                    "SELECT DISTINCT owner FROM outbox"
+                    " WHERE channel = ? AND account = ? AND state IN ('pending', 'attempting')",
                     (channel, account),
                 )
-            rows = await self._state.rows(
-                "SELECT lane, count(*) FROM outbox"
-                " WHERE state = 'pending' AND channel = ? AND account = ? GROUP BY lane",
-                channel,
-                account,
-            )
-            for name, count in rows:
-                waiting += count
-                self._lanes.wake(name)
-        return waiting
+                for (owner,) in rows:
+                    if owner != self._owner and not is_alive(owner):
+                        await self._take_over(db, channel, account, owner)
+        waiting = await self._state.rows(
+            "SELECT lane, count(*) FROM outbox WHERE state = 'pending' AND owner = ? GROUP BY lane", self._owner
+        )
+        for name, _ in waiting:
+            self._lanes.wake(name)
+        return sum(count for _, count in waiting)
+
+    async def _take_over(self, db: Any, channel: str, account: str, owner: str) -> None:
+        await db.execute(
+            "UPDATE outbox SET repeat = repeat + 1,"
+            " state = CASE WHEN repeat = 0 THEN 'pending' ELSE 'uncertain' END"
+            " WHERE state = 'attempting' AND channel = ? AND account = ? AND owner = ?",
+            (channel, account, owner),
+        )
+        await db.execute(
+            "UPDATE outbox SET owner = ? WHERE state = 'pending' AND channel = ? AND account = ? AND owner = ?",
+            (self._owner, channel, account, owner),
+        )
 
     async def idle(self) -> None:
         """Wait until nothing is left to send."""
@@ -161,7 +181,7 @@ class SqliteOutbox:
                 log.warning("send.uncertain", key=row.key, account=adapter.account, reason=str(error))
                 await self._finish(row, "uncertain", error=str(error))
                 return True
-            case AuthFailed():
+            case AuthFailed() | Absent():
                 await self._mark(row, "pending", str(error))
                 return False
             case _ if error.may_retry:
@@ -181,8 +201,9 @@ class SqliteOutbox:
     async def _next(self, name: str) -> _Row | None:
         row = await self._state.row(
             "SELECT id, turn, part, channel, account, body, tries, repeat FROM outbox"
-            " WHERE lane = ? AND state = 'pending' ORDER BY id LIMIT 1",
+            " WHERE lane = ? AND state = 'pending' AND owner = ? ORDER BY id LIMIT 1",
             name,
+            self._owner,
         )
         if row is None:
             return None
@@ -212,7 +233,7 @@ class SqliteOutbox:
 
 def lane(address: Address) -> str:
     """The key of a chat's (and thread's) order of sending."""
-    return "\x1f".join((address.channel, address.account, address.chat, address.thread or ""))
+    return "\x1f".join((address.channel, address.account, address.space or "", address.chat, address.thread or ""))
 
 
 def _marked(row: _Row) -> Part:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import datetime, tzinfo
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import structlog
 
 from agents.agent import Agent
+from bot.zone import machine_zone
 from workspaces.memory import Memory
 from workspaces.profile import read_profile
 from workspaces.workspace import Workspace
@@ -72,25 +73,9 @@ class Roster:
             return self._agents[name]
 
     async def _build(self, name: str) -> Agent:
-        settings = self._settings.agents[name]
-        workspace = Workspace.open(settings.workspace or self._home.workspace(name))
-
-        def zone() -> tzinfo:
-            """The configured zone, else the one in USER.md (it may change while we run), else the machine's."""
-            if settings.time_zone:
-                return ZoneInfo(settings.time_zone)
-            return read_profile(workspace.root).zone or local_zone(self._clock())
-
-        memory = await self._stack.enter_async_context(
-            Memory.open(
-                workspace.root,
-                self._home.index(name),
-                settings=self._settings.memory,
-                history=self._home.history(name),
-                clock=self._clock,
-                zone=zone,
-            )
-        )
+        zone = zone_of(name, self._settings, self._home)
+        workspace = Workspace.open(self._settings.workspace(name, self._home), clock=self._clock, zone=zone)
+        memory = await self._stack.enter_async_context(open_memory(name, self._settings, self._home, clock=self._clock))
         if self._watch:
             await self._stack.enter_async_context(memory.watch())
         model = self._model(name)
@@ -104,12 +89,33 @@ class Roster:
             sessions=self._home.sessions(name),
             zone=zone,
             clock=self._clock,
-            recall=settings.recall,
+            recall=self._settings.agents[name].recall,
         )
 
 
-def local_zone(now: datetime) -> tzinfo:
-    """The machine's zone: by its name in the tz database where that can be found, else its present offset."""
-    from bot.zone import machine_zone
+def open_memory(
+    name: str, settings: Settings, home: Home, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> AbstractAsyncContextManager[Memory]:
+    """The memory of one agent, as its own process or another's sees it."""
+    return Memory.open(
+        settings.workspace(name, home),
+        home.index(name),
+        settings=settings.memory,
+        history=home.history(name),
+        clock=clock,
+        zone=zone_of(name, settings, home),
+    )
 
-    return machine_zone() or now.astimezone().tzinfo or ZoneInfo("UTC")
+
+def zone_of(name: str, settings: Settings, home: Home) -> Callable[[], tzinfo]:
+    """The agent's time zone, asked anew each time: USER.md may change while we run.
+
+    The configured zone, else the one in USER.md, else the machine's, else UTC.
+    """
+    own = settings.agents[name].time_zone
+    folder = settings.workspace(name, home)
+
+    def zone() -> tzinfo:
+        return ZoneInfo(own) if own else read_profile(folder).zone or machine_zone() or ZoneInfo("UTC")
+
+    return zone

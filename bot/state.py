@@ -44,6 +44,7 @@ CREATE TABLE outbox (
     tries INTEGER NOT NULL DEFAULT 0,
     repeat INTEGER NOT NULL DEFAULT 0,  -- a crash may have come after it was sent: it carries a marker
     message_id TEXT, error TEXT,
+    owner TEXT NOT NULL,                -- the hub instance that sends it
     created_at TEXT NOT NULL,
     UNIQUE (turn, part)
 );

@@ -7,7 +7,7 @@ that ended in a fault end in an apology. Knows no platform but through its adapt
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,11 +39,12 @@ TYPING_SECONDS = 4.5
 """Telegram and Discord show "typing" for about five seconds a call."""
 
 TIRED = "I tried to answer this three times and failed each time; I'm sorry. It is in the log (limpet where)."
+STOPPED = "Stopped."
 NOT_NOW = "I can't answer right now. Your message is kept: please try again later."
-LOST_ACCESS = "no longer allowed"
 
 EXIT_FAILURE = 1
 EXIT_TEMPORARY = 75
+EXIT_INTERRUPTED = 130
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ class _Outcome:
     usage: Usage = field(default_factory=Usage)
     recalled: tuple[str, ...] = ()
     noted: int = 0
+    stopped: bool = False
     complete: bool = True
 
 
@@ -81,11 +83,17 @@ class Turns:
         self._agent = agent
         self._locks = locks
         self._sleep = sleep
+        self._running: dict[str, asyncio.Task[_Outcome]] = {}
         self._lanes = Lanes(self._next, limit=MOST_TURNS, failed=_lane_failed)
 
     def wake(self, session: str) -> None:
         """A message of this session was committed."""
         self._lanes.wake(session)
+
+    def stop(self, session: str) -> bool:
+        """End the turn that runs in ``session``; False when none does."""
+        task = self._running.get(session)
+        return task is not None and task.cancel()
 
     async def idle(self) -> None:
         """Wait until no turn runs or waits."""
@@ -128,7 +136,7 @@ class Turns:
             await self._inbox.done(item, ())
             return
         agent = await self._agent(route.agent)
-        outcome = await self._answer(item, route, agent, adapter)
+        outcome = await self._stoppable(item, self._answer(item, route, agent, adapter))
         await self._finish(item, adapter, outcome, route.scope.level)
         log.info(
             "turn",
@@ -140,6 +148,20 @@ class Turns:
             memories=len(outcome.recalled),
         )
 
+    async def _stoppable(self, item: Item, turn: Coroutine[None, None, _Outcome]) -> _Outcome:
+        """Run a turn that ``stop`` can end; a cancellation from outside passes through to it."""
+        task = asyncio.create_task(turn, name=item.turn)
+        self._running[item.session] = task
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait([task])
+            raise
+        finally:
+            del self._running[item.session]
+        return _Outcome(answer=STOPPED, stopped=True) if task.cancelled() else task.result()
+
     async def _answer(self, item: Item, route: Route, agent: Agent, adapter: Adapter) -> _Outcome:
         message = item.message
         question = Question(
@@ -149,18 +171,20 @@ class Turns:
             text=message.text,
             at=message.sent_at,
             sender=None if message.address.kind == "direct" else message.sender.name or message.sender.id,
+            may_interview=not isinstance(adapter, Narrator),  # a console was asked when it said hello
         )
         outcome = _Outcome()
         async with _typing(adapter, message.address):
             async for event in agent.answer(question):
                 match event:
                     case Delta(text=text):
-                        await adapter.preview(message.address, item.turn, text)
+                        await adapter.preview(message.address, message.id, text)
                     case Notice(text=text):
                         await _notice(adapter, message.address, text)
-                    case Noted(text=text, citation=citation):
+                    case Noted(text=text, citation=citation, is_told=is_told):
                         outcome.noted += 1
-                        await _notice(adapter, message.address, f"remembered: {text} ({citation})")
+                        if not is_told:
+                            await _notice(adapter, message.address, f"remembered: {text} ({citation})")
                     case Recalled(citations=citations):
                         outcome.recalled = citations
                     case Answered(text=text, model=model, usage=usage, complete=complete):
@@ -177,23 +201,33 @@ class Turns:
     async def _finish(self, item: Item, adapter: Adapter, outcome: _Outcome, level: Level) -> None:
         """The answer is durable in the outbox and the message done, in one transaction; then it is sent."""
         message = item.message
-        narrates = isinstance(adapter, Narrator)
-        text = outcome.answer if outcome.failure is None else _apology(outcome.failure, level)
-        reply_to = None if message.address.kind == "direct" else message.id
-        parts = [] if narrates and outcome.failure else parts_of(text, message.address, adapter, reply_to)
+        narrator = adapter if isinstance(adapter, Narrator) else None
+        reply_to = message.id if narrator or message.address.kind != "direct" else None
+        failed = outcome.failure
+        if narrator is not None and (failed is not None or outcome.stopped):
+            await self._inbox.done(item, ())
+            if failed is None:
+                await narrator.fail(message.address, message.id, STOPPED, EXIT_INTERRUPTED)
+            else:
+                code = EXIT_TEMPORARY if failed.may_retry else EXIT_FAILURE
+                await narrator.fail(message.address, message.id, _apology(failed, level), code)
+            return
+        text = outcome.answer if failed is None else _apology(failed, level)
+        parts = parts_of(text, message.address, adapter, reply_to)
         await self._inbox.done(item, parts)
         self._outbox.wake(parts)
-        if isinstance(adapter, Narrator):
+        if narrator is not None:
             report = TurnReport(
-                code=_exit_code(outcome),
-                error=text if outcome.failure else None,
+                parts=len(parts),
+                code=0 if outcome.complete else EXIT_FAILURE,
                 model=outcome.model,
-                input_tokens=outcome.usage.input,
-                output_tokens=outcome.usage.output,
+                session=item.session,
+                input_tokens=outcome.usage.input or None,
+                output_tokens=outcome.usage.output or None,
                 memories=outcome.recalled,
-                noted=outcome.noted,
+                remembered=outcome.noted,
             )
-            await adapter.done(message.address, message.id, report)
+            await narrator.done(message.address, message.id, report)
 
 
 def _apology(failure: Failed, level: Level) -> str:
@@ -201,12 +235,6 @@ def _apology(failure: Failed, level: Level) -> str:
     if level is not Level.OWNER:
         return NOT_NOW
     return f"{failure.message} Your message is kept."
-
-
-def _exit_code(outcome: _Outcome) -> int:
-    if outcome.failure is not None:
-        return EXIT_TEMPORARY if outcome.failure.may_retry else EXIT_FAILURE
-    return 0 if outcome.complete else EXIT_FAILURE
 
 
 async def _notice(adapter: Adapter, address: Address, text: str) -> None:

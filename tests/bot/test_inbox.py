@@ -15,12 +15,12 @@ from tests.bot.conftest import Clock
 CHAT = Address("telegram", "telegram", "7", "direct")
 
 
-def said(id: str, text: str = "hi", address: Address = CHAT) -> Message:
-    return Message(id, address, Sender("7", "Ann"), text, datetime(2026, 11, 30, tzinfo=UTC))
+def said(message_id: str, text: str = "hi", address: Address = CHAT) -> Message:
+    return Message(message_id, address, Sender("7", "Ann"), text, datetime(2026, 11, 30, tzinfo=UTC))
 
 
 def inbox_of(state: State, clock: Clock, owner: str = "me") -> SqliteInbox:
-    return SqliteInbox(state, SqliteOutbox(state, {}, clock=clock), owner, clock)
+    return SqliteInbox(state, SqliteOutbox(state, {}, owner, clock=clock), owner, clock)
 
 
 async def test_a_message_survives_as_it_was(state: State, clock: Clock) -> None:
@@ -56,7 +56,7 @@ async def test_a_replay_is_a_no_op_before_and_after_the_answer(state: State, clo
         await inbox.done(item, ())
     again = inbox_of(state, clock, owner="after a restart")
     assert await again.put(said("7"), "s") is False
-    assert await again.adopt([("telegram", "telegram")]) == []
+    assert await again.adopt([("telegram", "telegram")], lambda owner: False) == []
     assert await again.claim("s") is None
 
 
@@ -79,36 +79,20 @@ async def test_claims_count_tries_and_keep_the_order(state: State, clock: Clock)
     assert (again.message.id, again.turn, again.tries) == ("0", first.turn, 2)
 
 
-async def test_a_dead_hubs_messages_are_adopted_and_a_live_ones_are_not_touched(state: State, clock: Clock) -> None:
+async def test_a_dead_processes_messages_are_adopted_and_a_live_ones_are_not_touched(
+    state: State, clock: Clock
+) -> None:
     dead, live, mine = (inbox_of(state, clock, owner) for owner in ("dead", "live", "mine"))
-    terminal = Address("terminal", "terminal", "local", "direct")
     await dead.put(said("1"), "s")
-    await live.put(said("t", address=terminal), "terminal")
+    await live.put(said("2"), "t")
+    await dead.put(said("3", address=Address("telegram", "another", "7", "direct")), "u")
     assert await mine.claim("s") is None
-    assert await mine.adopt([("telegram", "telegram")]) == ["s"]
+    assert await mine.adopt([("telegram", "telegram")], lambda owner: owner == "live") == ["s"]
     item = await mine.claim("s")
     assert item is not None
     assert item.message.id == "1"
-    assert await mine.claim("terminal") is None
-
-
-async def test_a_terminal_message_said_again_after_a_crash_is_taken_up(state: State, clock: Clock) -> None:
-    terminal = said("t", address=Address("terminal", "terminal", "local", "direct"))
-    await inbox_of(state, clock, "dead").put(terminal, "s")
-    mine = inbox_of(state, clock, "mine")
-    assert await mine.put(terminal, "s") is False
-    assert await mine.reclaim(terminal, lambda owner: True) is None, "its process still answers it"
-    assert await mine.reclaim(terminal, lambda owner: owner != "dead") == "s"
-    assert await mine.claim("s") is not None
-
-
-async def test_what_a_dead_terminal_left_is_given_up_once(state: State, clock: Clock) -> None:
-    terminal = said("t", "lost question", address=Address("terminal", "terminal", "local", "direct"))
-    await inbox_of(state, clock, "dead").put(terminal, "s")
-    mine = inbox_of(state, clock, "mine")
-    assert await mine.abandoned("terminal", lambda owner: True) == []
-    assert [m.text for m in await mine.abandoned("terminal", lambda owner: False)] == ["lost question"]
-    assert await mine.abandoned("terminal", lambda owner: False) == []
+    assert await mine.claim("t") is None
+    assert await mine.claim("u") is None, "an account that does not run here"
 
 
 async def test_an_answered_message_leaves_no_text_behind(state: State, clock: Clock, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ async def test_a_wake_up_is_never_lost_whenever_it_comes() -> None:
         queue: list[int] = []
         done: list[int] = []
 
-        async def work(_: str, queue: list[int] = queue, done: list[int] = done) -> bool:
+        async def work(key: str, queue: list[int] = queue, done: list[int] = done) -> bool:
             for _ in range(rng.randrange(3)):
                 await asyncio.sleep(0)
             if not queue:
@@ -56,8 +56,8 @@ async def test_a_wake_up_is_never_lost_whenever_it_comes() -> None:
             return True
 
         lanes = Lanes(work, failed=_raise)
-        for item in range(4):
-            queue.append(item)
+        for number in range(4):
+            queue.append(number)
             lanes.wake("s")
             for _ in range(rng.randrange(8)):
                 await asyncio.sleep(0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from adapters.errors import AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected, Unreachable
+from adapters.errors import Absent, AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected, Unreachable
 from adapters.message import Address, Part
 from adapters.text import FormattedText, Span
 from bot.outbox import REPEATED, SqliteOutbox
@@ -34,8 +34,15 @@ def parts(*texts: str, address: Address = CHAT) -> list[Part]:
     return [Part(address, FormattedText(text)) for text in texts]
 
 
-def outbox_of(state: State, clock: Clock, adapter: FakeAdapter, waits: Waits | None = None) -> SqliteOutbox:
-    return SqliteOutbox(state, {("fake", "fake"): adapter}, clock=clock, sleep=waits or Waits())
+def outbox_of(
+    state: State, clock: Clock, adapter: FakeAdapter, waits: Waits | None = None, owner: str = "me"
+) -> SqliteOutbox:
+    return SqliteOutbox(state, {("fake", "fake"): adapter}, owner, clock=clock, sleep=waits or Waits())
+
+
+def nobody(owner: str) -> bool:
+    """Every other process is dead."""
+    return False
 
 
 async def states(state: State) -> list[str]:
@@ -72,7 +79,7 @@ async def test_a_limited_chat_holds_up_no_other(state: State, clock: Clock) -> N
         await release.wait()
 
     adapter = FakeAdapter(faults=[RateLimited("429", 5)])
-    outbox = SqliteOutbox(state, {("fake", "fake"): adapter}, clock=clock, sleep=sleep)
+    outbox = SqliteOutbox(state, {("fake", "fake"): adapter}, "me", clock=clock, sleep=sleep)
     await outbox.put("c", parts("m1", "m2"))
     while not await state.row("SELECT 1 FROM outbox WHERE error = '429'"):
         await asyncio.sleep(0)
@@ -139,7 +146,7 @@ async def test_a_revoked_token_keeps_the_parts_until_it_is_mended(state: State, 
     await outbox.put("t", parts("1"))
     await outbox.idle()
     assert await states(state) == ["pending"]
-    assert await outbox.recover() == 1
+    assert await outbox.recover(nobody) == 1
     await outbox.idle()
     assert [s.text for s in adapter.sent] == ["1"]
 
@@ -150,16 +157,18 @@ async def test_a_crash_while_sending_sends_once_more_marked_and_then_never_again
     async with state.transaction() as db:
         await outbox.add(db, "t", [Part(CHAT, FormattedText("bold", (Span("bold", 0, 4),)))])
         await db.execute("UPDATE outbox SET state = 'attempting'")
-    await outbox.recover()
-    await outbox.idle()
+    after = outbox_of(state, clock, adapter, owner="after the crash")
+    await after.recover(nobody)
+    await after.idle()
     (sent,) = adapter.sent
     assert sent.text == REPEATED + "bold"
     (span,) = sent.part.text.spans
     assert sent.text[span.start : span.end] == "bold"
     async with state.transaction() as db:
         await db.execute("UPDATE outbox SET state = 'attempting'")
-    await outbox.recover()
-    await outbox.idle()
+    again = outbox_of(state, clock, adapter, owner="after the next")
+    await again.recover(nobody)
+    await again.idle()
     assert len(adapter.sent) == 1
     assert await states(state) == ["uncertain"]
 
@@ -178,3 +187,30 @@ async def test_what_was_sent_leaves_no_text_behind(state: State, clock: Clock) -
     await outbox.put("t", parts("my canary"))
     await outbox.idle()
     assert await state.rows("SELECT body, message_id FROM outbox") == [("", "sent-1")]
+
+
+async def test_a_part_waits_for_a_console_without_a_timer(state: State, clock: Clock) -> None:
+    adapter = FakeAdapter(faults=[Absent("nobody is connected")])
+    waits = Waits()
+    outbox = outbox_of(state, clock, adapter, waits)
+    await outbox.put("t", parts("1"))
+    await outbox.idle()
+    assert (adapter.sent, waits.seconds, await states(state)) == ([], [], ["pending"])
+    outbox.arrived(CHAT)
+    await outbox.idle()
+    assert [s.text for s in adapter.sent] == ["1"]
+
+
+async def test_a_living_processes_parts_are_its_own(state: State, clock: Clock) -> None:
+    theirs, adapter = FakeAdapter(faults=[Absent("nobody")]), FakeAdapter()
+    living = outbox_of(state, clock, theirs, owner="living")
+    await living.put("t", parts("theirs"))
+    await living.idle()
+    mine = outbox_of(state, clock, adapter, owner="mine")
+    assert await mine.recover(lambda owner: owner == "living") == 0
+    mine.arrived(CHAT)
+    await mine.idle()
+    assert adapter.sent == []
+    assert await mine.recover(nobody) == 1
+    await mine.idle()
+    assert [s.text for s in adapter.sent] == ["theirs"]

@@ -1,0 +1,1 @@
+"""Measurements: each prints a table and JSON, and compares within one run, since machines are noisy."""

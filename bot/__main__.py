@@ -1,0 +1,59 @@
+"""The entry of `limpet` and `python -m bot`: answers what needs no machinery at once, and hands over the rest."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line of this process and exit with its code."""
+    os.umask(0o077)  # whatever this program makes is its owner's alone
+    try:
+        code = run(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:  # while a command was being imported
+        print("Interrupted.", file=sys.stderr)  # noqa: T201 - the frame that would say it is not there yet
+        code = 130
+    except BrokenPipeError:  # `limpet … | head`: nobody reads any more, and nobody wants to hear of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)
+
+
+def run(args: list[str]) -> int:
+    """Run one command line (without the program's name); returns the exit code."""
+    if args[:2] == ["completion", "--words"]:
+        from bot.cli.words import complete
+
+        return _say("\n".join(complete(args[2:])))
+    from bot.cli.dispatch import parse, wants_json
+    from bot.errors import UsageError
+
+    try:
+        line = parse(args, piped=not sys.stdin.isatty())
+    except UsageError as error:
+        from bot.cli.output import report
+
+        report(error, as_json=wants_json(args))
+        return error.exit_code
+    if line.words == ["--version"]:
+        from importlib.metadata import version
+
+        return _say(f"limpet {version('limpet')}")
+    if line.words == ["--help"]:
+        from bot.cli.help import text
+
+        return _say(text())
+    from bot.cli.app import run_command
+
+    return run_command(line)
+
+
+def _say(text: str) -> int:
+    print(text)  # noqa: T201 - stdout is the product
+    return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""The table of commands: what `limpet --help` prints, and where a command's name leads.
+
+Standard library only, so that the help is there at once. A test proves that the table is the real command tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One command. ``verbs`` are its subcommands, none for a plain command; ``summary`` fits one line of the help."""
+
+    group: str
+    name: str
+    summary: str
+    verbs: tuple[str, ...] = ()
+
+
+COMMANDS = (
+    Entry("Talk", "chat", "talk here, or answer once: chat --once TEXT"),
+    Entry("Talk", "run", "answer on all configured channels until stopped"),
+    Entry("Talk", "demo", "see it remember and forget, offline, in a minute"),
+    Entry("Set up", "init", "name, language, time zone and model, in one go"),
+    Entry("Set up", "config", "check, read and change the settings", ("check", "get", "set", "unset", "path")),
+    Entry("Set up", "channels", "connect Telegram and the like", ("list", "add", "remove")),
+    Entry("Set up", "models", "the embedded model: list, pull, remove", ("list", "pull", "remove")),
+    Entry("Set up", "pairing", "let people in who wrote to the bot", ("list", "approve", "deny")),
+    Entry(
+        "Memory",
+        "memory",
+        "search and read what it knows, take back a change",
+        ("search", "get", "status", "index", "path", "undo"),
+    ),
+    Entry("Look", "status", "is all well? a verdict first"),
+    Entry("Look", "where", "the folders and files that are yours"),
+    Entry("Look", "route", "why a message goes to which agent", ("explain",)),
+    Entry("Look", "completion", "Tab completion for bash, zsh and fish"),
+)
+
+_HEAD = """\
+limpet — a chat bot with a memory that you own
+
+  limpet                 talk; a pipe is read as one message
+  limpet "a question"    one answer, on stdout and nothing else
+  limpet COMMAND -h      what a command does and takes
+"""
+
+_TAIL = """\
+Options: --config PATH  --color auto|always|never  -V, --version  -h, --help
+Exit codes: 0 ok · 1 finding or failure · 2 usage or settings · 3 another hub
+            75 try later · 77 not permitted · 130 interrupted"""
+
+
+def text() -> str:
+    """The help of the program itself: under 40 lines of 80 columns."""
+    lines = [_HEAD]
+    group = None
+    for entry in COMMANDS:
+        if entry.group != group:
+            lines += ["", f"{entry.group}:"] if group else [f"{entry.group}:"]
+            group = entry.group
+        lines.append(f"  {entry.name:<12}{entry.summary}")
+    return "\n".join([*lines, "", _TAIL])
+
+
+def find(name: str) -> Entry | None:
+    return next((entry for entry in COMMANDS if entry.name == name), None)

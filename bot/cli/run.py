@@ -1,0 +1,93 @@
+"""``limpet run``: the hub. Answers on every configured channel, and serves ``limpet chat``, until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import typer
+
+from bot.cli import output
+from bot.errors import HubRunning
+
+if TYPE_CHECKING:
+    from adapters.adapter import Adapter
+    from bot.home import Home
+    from bot.settings import Settings
+
+INTERRUPTED = 130
+
+
+def command(ctx: typer.Context) -> int:
+    """Answer on all configured channels. SIGTERM or Ctrl-C lets running turns end first; twice stops at once."""
+    from bot.config import load
+    from bot.lock import Lock
+
+    home: Home = ctx.obj
+    settings = load(home)
+    lock = Lock(home.lock)
+    if not lock.acquire():
+        raise HubRunning(f"a hub is running already (pid {lock.holder()})", "talk to it: limpet chat")
+    try:
+        return asyncio.run(_serve(settings, home))
+    finally:
+        lock.release()
+
+
+async def _serve(settings: Settings, home: Home) -> int:
+    import structlog
+
+    from bot.app import Hub
+    from bot.logs import configure
+    from bot.settings import secrets_in
+    from bot.terminal import terminal_door
+
+    configure(home, secrets=secrets_in(settings), to_stderr=True)
+    log = structlog.get_logger(__name__)
+    channels = _adapters(settings)
+    for name, problem in settings.degraded.items():
+        log.error("channel.not_started", account=name, reason=problem.message, mend=problem.mend)
+    for warning in settings.warnings:
+        log.warning("settings", key=warning.key, problem=warning.message, mend=warning.mend)
+    door = terminal_door(listen=home.socket)
+    async with Hub.open(settings, home, [door.adapter, *channels], watch=True) as hub:
+        door.attach(hub)
+        serving = asyncio.create_task(hub.run(), name="hub")
+        received = _stop_on_signals(serving)
+        log.info("hub.started", pid=os.getpid(), channels=", ".join(a.account for a in channels) or "none")
+        if not channels:
+            output.note("No channel is configured: only the terminal is served (limpet chat).")
+            output.note("Add one: limpet channels add telegram")
+        await asyncio.wait([serving])
+        if not serving.cancelled() and (error := serving.exception()):
+            raise error
+        log.info("hub.stopped")
+        return INTERRUPTED if signal.SIGINT in received else 0
+
+
+def _adapters(settings: Settings) -> list[Adapter]:
+    from adapters import registry
+
+    return [
+        registry.build(section.kind, name, section.options)
+        for name, section in settings.channels.items()
+        if section.enabled
+    ]
+
+
+def _stop_on_signals(serving: asyncio.Task[None]) -> list[signal.Signals]:
+    """The first signal drains; the second ends the process where it stands: everything durable is on disk."""
+    received: list[signal.Signals] = []
+
+    def stop(which: signal.Signals) -> None:
+        received.append(which)
+        if len(received) > 1:
+            os._exit(128 + which)
+        output.note("Stopping: running turns may end (20 seconds at most). Again stops at once.")
+        serving.cancel()
+
+    for which in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(which, stop, which)
+    return received

@@ -1,0 +1,94 @@
+"""Where everything a user owns lives: one folder, ``~/.limpet`` or ``LIMPET_HOME``.
+
+Only names of paths: nothing here is read, made or checked, and nothing but the standard library is imported, so that
+the quickest commands can afford it. What lies in each place is known by the module that reads it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from workspaces.names import portable_name
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The paths below ``root``. ``settings`` is the file of ``LIMPET_CONFIG``, None for the usual ``limpet.toml``."""
+
+    root: Path
+    settings: Path | None = None
+
+    @classmethod
+    def locate(cls, environ: Mapping[str, str] | None = None) -> Home:
+        """The home that ``environ`` names (None: the environment of the process). An empty variable counts as unset."""
+        environ = os.environ if environ is None else environ
+        root = environ.get("LIMPET_HOME") or "~/.limpet"
+        settings = environ.get("LIMPET_CONFIG")
+        return cls(_absolute(root), _absolute(settings) if settings else None)
+
+    def with_config(self, path: str) -> Home:
+        """The same home with another configuration file (``--config``)."""
+        return Home(self.root, _absolute(path))
+
+    @property
+    def config(self) -> Path:
+        return self.settings or self.root / "limpet.toml"
+
+    @property
+    def env_file(self) -> Path:
+        return self.root / ".env"
+
+    @property
+    def workspaces(self) -> Path:
+        return self.root / "workspaces"
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state"
+
+    @property
+    def database(self) -> Path:
+        return self.state / "limpet.sqlite"
+
+    @property
+    def socket(self) -> Path:
+        return self.state / "limpet.sock"
+
+    @property
+    def lock(self) -> Path:
+        return self.state / "limpet.lock"
+
+    @property
+    def models(self) -> Path:
+        return self.root / "models"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def log_file(self) -> Path:
+        return self.logs / "limpet.log"
+
+    def workspace(self, agent: str) -> Path:
+        """Where the agent's Markdown lies unless its settings name another folder."""
+        return self.workspaces / portable_name(agent)
+
+    def index(self, agent: str) -> Path:
+        return self._of(agent) / "index.sqlite"
+
+    def sessions(self, agent: str) -> Path:
+        return self._of(agent) / "sessions"
+
+    def history(self, agent: str) -> Path:
+        return self._of(agent) / "history"
+
+    def _of(self, agent: str) -> Path:
+        return self.state / "agents" / portable_name(agent)
+
+
+def _absolute(path: str) -> Path:
+    return Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111 - Path.absolute keeps ".."

@@ -1,0 +1,326 @@
+"""The settings: what may stand in ``limpet.toml``, and how it becomes one validated value.
+
+A value comes from ``LIMPET_*`` in the environment, else from the file, else from its default. Each package brings its
+own settings (``agents.settings``, ``workspaces.memory.settings``, the adapters'); this module puts them together and
+checks what only the hub can see: that a binding names an agent, that no two bindings ask the same. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    WrapValidator,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from adapters import registry
+from adapters.errors import MissingExtra
+from agents.settings import ModelsSettings
+from bot import router
+from bot.access import DirectPolicy, Policy
+from bot.errors import Problem
+from bot.home import Home
+from bot.spelling import did_you_mean
+from bot.zone import suggested, zone
+from workspaces.memory.settings import MemorySettings
+
+UNAVAILABLE = "unavailable"
+"""The type of the error of a channel whose package is not installed: only that channel can't be had."""
+
+TERMINAL = "terminal"
+"""The channel that needs no settings."""
+
+
+def channel_names() -> tuple[str, ...]:
+    """What a message's channel can be called."""
+    return (TERMINAL, *registry.names())
+
+
+def refusal(message: str, mend: str | None = None) -> PydanticCustomError:
+    """What a validator raises: ``message`` names the value, ``mend`` what to write instead."""
+    return PydanticCustomError("refused", "{message}", {"message": message, "mend": mend})
+
+
+def _number_as_text(value: Any) -> Any:
+    """Ids are text, but Telegram's look like numbers and are often written without quotes."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _id(value: str) -> str:
+    value = value.strip()
+    if not value:
+        raise refusal("an empty id allows nobody", "take it out")
+    if value.startswith("@"):
+        raise refusal(
+            f"{value!r} is a name, and names change hands", "write the number: `limpet pairing list` shows who wrote"
+        )
+    return value
+
+
+def _account_id(value: str) -> str:
+    channel, _, sender = value.strip().partition(":")
+    if sender and channel not in channel_names():
+        raise refusal(f"{value!r} names no channel", did_you_mean(channel, channel_names()))
+    if not sender or sender.startswith("@"):
+        what = "is a name, and names change hands" if "@" in value else "lacks the channel"
+        raise refusal(f"{value!r} {what}", 'write channel and id: "telegram:123456789"')
+    return value.strip()
+
+
+def _agent_name(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,63}", value):
+        raise refusal(f"{value!r} can't be the name of an agent", "use a-z, 0-9 and -, at most 64 of them")
+    return value
+
+
+def _zone_name(value: str) -> str:
+    if zone(value) is None:
+        found = suggested(value)
+        mend = f"did you mean {found!r}?" if found else 'use a name of the tz database: "Europe/Berlin"'
+        raise refusal(f"{value!r} is no time zone", mend)
+    return value
+
+
+def _absolute(value: Path) -> Path:
+    path = value.expanduser()
+    if not path.is_absolute():
+        raise refusal(f"{str(value)!r} is relative, and to what is not known", f'write it out: "~/{value}"')
+    return path
+
+
+Id = Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_id)]
+"""A platform's own id of a sender, a chat or the like; a whole number is taken for its digits."""
+
+AccountId = Annotated[str, AfterValidator(_account_id)]
+"""A sender with the channel: "telegram:123456789"."""
+
+
+class _Table(BaseModel):
+    """One table of the file: unknown keys are refused, values don't change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AgentSettings(_Table):
+    """``[agents.<name>]``: one assistant with its own workspace and memory."""
+
+    model: str | None = Field(None, examples=["ollama/qwen3:4b"], description="None: the model of ``[models]``.")
+    workspace: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+        None, examples=["~/notes"], description="The folder of its Markdown. None: ``workspaces/<name>`` of the home."
+    )
+    time_zone: Annotated[str, AfterValidator(_zone_name)] | None = Field(
+        None,
+        examples=["Europe/Berlin"],
+        description="Where its days begin. None: what USER.md says, else the zone of this machine.",
+    )
+    recall: Literal["auto", "tool", "off"] = Field(
+        "auto",
+        description='Whether its memory is searched before each turn ("auto"), only when it asks ("tool"), or never.',
+    )
+
+
+Options = TypeVar("Options", bound=BaseModel)
+
+
+class ChannelSettings(_Table, Generic[Options]):
+    """``[channels.<name>]``: one account on one platform, and who may talk to it there."""
+
+    kind: str = Field(
+        examples=["telegram"], description="The adapter. The name of the section unless it says otherwise."
+    )
+    enabled: bool = True
+    direct: DirectPolicy = Field(
+        "pairing",
+        description="Who may write directly: also strangers with a pairing code, the allowlist only, anyone, nobody.",
+    )
+    allow: tuple[Id, ...] = Field(
+        (),
+        examples=[["123456789"]],
+        description='Senders who may write directly, by id. "*" is everyone (with direct = "open"). Empty: nobody.',
+    )
+    groups: tuple[Id, ...] = Field(
+        (), examples=[["-1001234567890"]], description='Groups it answers in, by chat id; "*" is any. Empty: none.'
+    )
+    require_mention: bool = Field(True, description="Whether a message in a group must address the bot to be answered.")
+    options: Options
+    """What the adapter itself can be told; in the file these keys stand beside the others."""
+
+    @model_validator(mode="after")
+    def _open_means_everyone(self) -> ChannelSettings[Options]:
+        if self.direct == "open" and "*" not in self.allow:
+            raise refusal(
+                'direct = "open" lets anyone talk, and allow doesn\'t say so', 'if it is meant: allow = ["*"]'
+            )
+        if self.direct != "open" and "*" in self.allow:
+            raise refusal(
+                f'allow has "*", everyone, but direct is "{self.direct}"', 'if everyone is meant: direct = "open"'
+            )
+        return self
+
+    @property
+    def policy(self) -> Policy:
+        return Policy(self.direct, frozenset(self.allow), frozenset(self.groups), self.require_mention)
+
+
+class BindingSettings(_Table):
+    """``[[bindings]]``: the agent that answers what matches all the other keys; one without any answers the rest."""
+
+    agent: str = Field(examples=["main"])
+    channel: str | None = Field(None, examples=["telegram"])
+    account: str | None = Field(None, examples=["telegram"], description="A section of ``[channels]``.")
+    space: Id | None = Field(None, examples=["T0123456789"], description="A guild (Discord) or team (Slack).")
+    role: Id | None = Field(None, examples=["1234567890"])
+    chat: Id | None = Field(
+        None, examples=["-1001234567890"], description='A chat and its threads; "*" is any chat that is not direct.'
+    )
+    thread: Id | None = Field(None, examples=["42"])
+    sender: Id | None = Field(None, examples=["123456789"])
+
+    @model_validator(mode="after")
+    def _ids_belong_to_something(self) -> BindingSettings:
+        place = self.channel or self.account
+        needs = (
+            ("space", self.space, "channel", place),
+            ("chat", self.chat, "channel", place),
+            ("sender", self.sender, "channel", place),
+            ("role", self.role, "space", self.space),
+            ("thread", self.thread, "chat", self.chat),
+        )
+        for key, value, around, given in needs:
+            if value is not None and given is None:
+                raise refusal(f"{key} = {value!r} says nothing without {around}", f"add {around} = …")
+        return self
+
+    @property
+    def match(self) -> router.Match:
+        return router.Match(**self.model_dump(exclude={"agent"}))
+
+
+def _channel(section: Any, handler: Any) -> Any:
+    """The section, its keys parted into the hub's own and those of the adapter that ``kind`` names."""
+    if not isinstance(section, Mapping):
+        return handler(section)
+    kind = section["kind"]
+    if kind not in registry.names():
+        raise refusal(f"no channel is called {kind!r}", did_you_mean(str(kind), registry.names()))
+    try:
+        model = registry.settings_model(kind)
+    except MissingExtra as error:
+        raise PydanticCustomError(UNAVAILABLE, "{message}", {"message": str(error)}) from error
+    common = ChannelSettings.model_fields.keys() - {"options"}
+    parted: dict[str, Any] = {key: value for key, value in section.items() if key in common}
+    parted["options"] = {key: value for key, value in section.items() if key not in common}
+    return ChannelSettings[model].model_validate(parted)  # type: ignore[valid-type]  # made for the kind at hand
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. An absent file is all defaults: one agent ``main``, in the terminal."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid", frozen=True, env_prefix="LIMPET_", env_nested_delimiter="__", validate_default=False
+    )
+
+    agents: dict[Annotated[str, AfterValidator(_agent_name)], AgentSettings] = Field(
+        default_factory=lambda: {"main": AgentSettings.model_validate({})}
+    )
+    channels: dict[str, Annotated[ChannelSettings[Any], WrapValidator(_channel)]] = Field(default_factory=dict)
+    bindings: tuple[BindingSettings, ...] = ()
+    owners: tuple[AccountId, ...] = Field(
+        (),
+        examples=[["telegram:123456789"]],
+        description="Accounts of whoever owns this bot. The terminal is the owner's anyway.",
+    )
+    identities: dict[str, tuple[AccountId, ...]] = Field(
+        default_factory=dict, examples=[{"ann": ["telegram:123456789", "telegram:987654321"]}]
+    )
+    """Accounts that are one person: they share a session and a memory."""
+    models: ModelsSettings = Field(default_factory=ModelsSettings)
+    memory: MemorySettings = Field(default_factory=MemorySettings)
+
+    _degraded: dict[str, Problem] = PrivateAttr(default_factory=dict)
+    _warnings: tuple[Problem, ...] = PrivateAttr(())
+    _routes: tuple[router.Binding, ...] = PrivateAttr(())
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic-settings'
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what ``load`` has put together: the environment must be the one that was passed to it."""
+        return (init_settings,)
+
+    @field_validator("channels", mode="before")
+    @classmethod
+    def _kind_is_the_name(cls, sections: Any) -> Any:
+        if not isinstance(sections, Mapping):
+            return sections
+        return {n: {"kind": n, **s} if isinstance(s, Mapping) else s for n, s in sections.items()}
+
+    def attach(
+        self, degraded: Mapping[str, Problem], warnings: Sequence[Problem], routes: Sequence[router.Binding]
+    ) -> None:
+        """Note what only the loader knows; once, before anyone else has the settings."""
+        self._degraded = dict(degraded)
+        self._warnings = tuple(warnings)
+        self._routes = tuple(routes)
+
+    @property
+    def degraded(self) -> Mapping[str, Problem]:
+        """Channels that can't start because a secret or a package is missing, and why. They are not in ``channels``."""
+        return self._degraded
+
+    @property
+    def warnings(self) -> Sequence[Problem]:
+        """What is allowed but hardly meant, such as an allowlist that is empty."""
+        return self._warnings
+
+    def routes(self) -> Sequence[router.Binding]:
+        """The bindings for the router, each with the line it stands on."""
+        return self._routes
+
+    def policies(self) -> Mapping[tuple[str, str], Policy]:
+        """Who may talk where, by channel and account (the name of the section)."""
+        return {(section.kind, name): section.policy for name, section in self.channels.items()}
+
+    @property
+    def default_agent(self) -> str:
+        """Who answers where no binding matches: ``main``, or the first agent where none is called so."""
+        return "main" if "main" in self.agents else next(iter(self.agents))
+
+    def workspace(self, agent: str, home: Home) -> Path:
+        """The folder of the agent's Markdown."""
+        return self.agents[agent].workspace or home.workspace(agent)
+
+
+def secrets_in(settings: Settings) -> set[str]:
+    """Every secret among the settings, for the redactor of the log."""
+    return set(_secrets(settings))
+
+
+def _secrets(value: Any) -> Iterator[str]:
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+    elif isinstance(value, BaseModel):
+        for _, inner in value:
+            yield from _secrets(inner)
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _secrets(inner)
