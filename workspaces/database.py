@@ -1,14 +1,15 @@
 """Opens every SQLite database of the program, the same way: WAL, a busy timeout, foreign keys, sqlite-vec if wanted.
 
 Many Pythons ship a ``sqlite3`` that can't load extensions (pyenv's, macOS's), and some an old SQLite. The standard
-module is taken where it can load sqlite-vec and is SQLite 3.45 or newer, else ``pysqlite3``; all asynchronous use goes
-through aiosqlite either way. Knows no table.
+module is taken where it can load sqlite-vec and is SQLite 3.45 or newer, else ``pysqlite3``. The hub uses it through
+aiosqlite; the memory, whose units of work are many statements long, in one thread of its own. Knows no table.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -88,11 +89,12 @@ def connect(
 def _load_vectors(connection: Any) -> None:
     if not loads_extensions():
         return
-    import sqlite_vec
-
+    package = importlib.util.find_spec("sqlite_vec")  # its import would import numpy: 0.1 s of CPU
+    if package is None or package.origin is None:
+        return
     connection.enable_load_extension(True)
     try:
-        sqlite_vec.load(connection)
+        connection.load_extension(str(Path(package.origin).with_name("vec0")))
     except sqlite().OperationalError:  # the library of another architecture, or a hardened system: keywords only
         pass
     finally:

@@ -5,15 +5,18 @@ Everything else in the file is the person's and stays byte for byte. Knows no qu
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from workspaces import files
+
 FILE = "USER.md"
 NAME, LANGUAGE, TIME_ZONE = "Name", "Language", "Time zone"
+
+_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +49,25 @@ def read_profile(root: Path) -> Profile:
 def write_profile(root: Path, values: Mapping[str, str]) -> None:
     """Set fields ("Name", "Language", "Time zone") where their lines are; missing lines are added at the end."""
     path = root / FILE
-    for _ in range(5):
-        before = path.read_bytes() if path.exists() else b""
-        text = before.decode("utf-8", "surrogateescape")
+    for _ in range(_TRIES):
+        before = path.read_bytes() if path.exists() else None
+        text = (before or b"").decode("utf-8", "surrogateescape")
         for field, value in values.items():
             text = _with(text, field, " ".join(value.split()))
-        scratch = path.with_name(f".{FILE}.{os.getpid()}.tmp")
-        scratch.write_bytes(text.encode("utf-8", "surrogateescape"))
-        if (path.read_bytes() if path.exists() else b"") == before:
-            scratch.replace(path)
-            return
-        scratch.unlink()  # a person saved the file meanwhile: begin again from theirs
+        after = text.encode("utf-8", "surrogateescape")
+        if files.create(path, after) if before is None else files.replace(path, after, read=before):
+            return  # else a person saved the file meanwhile: begin again from theirs
 
 
 _FIELDS = (NAME, LANGUAGE, TIME_ZONE)
 
 
 def _line(field: str) -> re.Pattern[str]:
-    return re.compile(rf"^[-*] {re.escape(field)}:[ \t]*(.*?)[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
+    return re.compile(rf"^[-*] {re.escape(field)}:[ \t]*(.*?)[ \t]*(\r?)$", re.MULTILINE | re.IGNORECASE)
 
 
 def _with(text: str, field: str, value: str) -> str:
     line = f"- {field}: {value}"
     if _line(field).search(text):
-        return _line(field).sub(lambda _: line, text, count=1)
+        return _line(field).sub(lambda match: line + match[2], text, count=1)
     return f"{text.rstrip()}\n{line}\n" if text.strip() else f"{line}\n"

@@ -1,0 +1,70 @@
+"""Takes secrets out of a text before it touches the disk. Knows the shapes of common keys, and no file.
+
+It errs on the side of taking out: a password that is a plain word is taken for one only after "is", ":" or "=".
+"""
+
+from __future__ import annotations
+
+import re
+
+WITHHELD = "[secret withheld]"
+
+_KEYS = re.compile(
+    r"""
+      -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
+    | \b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}                   # OpenAI, Anthropic, Stripe and who imitates them
+    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b                          # AWS
+    | \b(?:gh[pousr]_|github_pat_|glpat-|hf_|npm_|pypi-)[A-Za-z0-9_-]{16,}
+    | \bxox[a-z]-[A-Za-z0-9-]{10,} | \bxapp-[A-Za-z0-9-]{10,}                              # Slack
+    | \b\d{6,12}:[A-Za-z0-9_-]{30,} | \b\d{6,12}:AA[A-Za-z0-9_-]{10,}                      # Telegram
+    | \b[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}                  # Discord
+    | \bAIza[A-Za-z0-9_-]{30,}                                                             # Google
+    | \beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*                          # JSON web tokens
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_LOGIN = re.compile(r"(?<=://)([^\s:/@]+):([^\s/@]+)(?=@)")
+_NAMED = re.compile(
+    r"""(?ix)
+    (?<!\[)\b(pass(?:word|phrase|code|wd)s?|passwort|kennwort|mot\ de\ passe|contraseña|pin(?:\ code)?|secret|token
+      |(?:api|access|secret|private)[ _-]?key)\b
+    (?P<link>["'`*]*\s*(?:[:=]|->|\bis\b|\bwas\b|\bare\b|\bist\b|\best\b|\bes\b)?\s*)
+    ["'`*]*(?P<value>[^\s"'`*]+)
+    """
+)
+_PLAIN_WORDS = """
+    a an the in on at for to of and or not no my your our his her their its it same stored kept saved known written
+    hidden changed different safe there here with by under now still wrong right required needed expired reset too
+    very also only what who where when how if that this long short good bad good one none empty missing gone lost
+    forgotten
+"""
+_PLAIN = frozenset(_PLAIN_WORDS.split())
+"""Words after "the password is" that go on with the sentence."""
+
+
+def redacted(text: str) -> tuple[str, int]:
+    """``text`` with each secret replaced, and how many there were."""
+    text, keys = _KEYS.subn(WITHHELD, text)
+    text, logins = _LOGIN.subn(rf"\1:{WITHHELD}", text)
+    count = keys + logins
+
+    def named(match: re.Match[str]) -> str:
+        nonlocal count
+        value = match["value"].rstrip(".,;!?)")
+        if not value or value.startswith("[secret") or not _is_secret(match["link"], value):
+            return match[0]
+        count += 1
+        at = match.start("value") - match.start()
+        return match[0][:at] + WITHHELD + match[0][at + len(value) :]
+
+    return _NAMED.sub(named, text), count
+
+
+def _is_secret(link: str, value: str) -> bool:
+    """Told by the link when there is one, else by the look: a letter run with a digit or sign among it."""
+    told = link.strip("\"'`* \t\n")
+    if told in (":", "=", "->"):
+        return True
+    if told:
+        return value.casefold() not in _PLAIN
+    return len(value) >= 4 and any(ch.isalpha() for ch in value) and any(not ch.isalpha() for ch in value[1:])

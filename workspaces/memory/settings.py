@@ -1,0 +1,107 @@
+"""The settings of a memory, each with the reason for its default. Read by the hub from ``[memory]``."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Preset: TypeAlias = Literal["best", "semantic", "keyword"]
+
+
+class MemorySettings(BaseModel):
+    """How text is cut, ranked and handed out. All have defaults; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    embedder: Literal["static", "none"] = Field(
+        default="static",
+        description="What finds by meaning: 'static' is the embedded English one, 'none' finds by words only.",
+    )
+    preset: Preset = Field(
+        default="best",
+        description="Weights of the two legs (meaning/words): 'best' 0.4/0.6, 'semantic' 0.7/0.3, 'keyword' 0.4/0.6.",
+    )
+    vector_weight: float | None = Field(
+        default=None,
+        description="Weight of the leg that finds by meaning, in place of the preset's.",
+    )
+    keyword_weight: float | None = Field(
+        default=None,
+        description="Weight of the leg that finds by words, in place of the preset's.",
+    )
+    cosine_floor: float = Field(
+        default=0.2,
+        ge=0,
+        lt=1,
+        description="Cosine at which two texts count as unrelated; it depends on the embedder.",
+    )
+    min_score: float = Field(
+        default=0.35,
+        ge=0,
+        le=1,
+        description="Score (0 to 1) that the best find has to reach; below it nothing is handed out.",
+    )
+    tail: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="Once the best find passes, others are handed out down to this share of min_score.",
+    )
+    limit: int = Field(
+        default=6,
+        ge=1,
+        le=50,
+        description="How many finds a search hands out.",
+    )
+    max_characters: int = Field(
+        default=700,
+        ge=100,
+        le=4000,
+        description="Longest text of one find, in characters.",
+    )
+    candidates: int = Field(
+        default=80,
+        ge=10,
+        le=4096,
+        description="How many pieces each leg offers for ranking.",
+    )
+    half_life_days: float = Field(
+        default=30,
+        gt=0,
+        description="After this many days a dated note has lost half of the score it can lose to age.",
+    )
+    decay_floor: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="The share of its score that a note keeps at any age.",
+    )
+    chunk_tokens: int = Field(
+        default=400,
+        ge=50,
+        le=2000,
+        description="Longest passage kept together, about, in tokens.",
+    )
+    chunk_overlap: int = Field(
+        default=80,
+        ge=0,
+        le=500,
+        description="Tokens that two neighbouring passages share.",
+    )
+    unit_tokens: int = Field(
+        default=100,
+        ge=20,
+        le=400,
+        description="Longest piece that is ranked by itself (a bullet, a paragraph), in tokens.",
+    )
+    debounce_seconds: float = Field(
+        default=1.5,
+        ge=0,
+        description="How long the files have to be quiet before they are read.",
+    )
+    reconcile_seconds: float = Field(
+        default=300,
+        gt=0,
+        description="How often a watched folder is compared as a whole, in case an event was lost.",
+    )

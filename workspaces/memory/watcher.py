@@ -1,0 +1,74 @@
+"""Watches a workspace's memory and says that something changed; what changed is found by comparing, not by events.
+
+So a save by renaming, a folder moved away that reports none of its files, and a queue that overflowed are all one
+thing: a reason to compare. Events come from watchdog's thread and are handed over to the loop. Knows no index.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+
+from watchdog.events import (
+    EVENT_TYPE_CLOSED_NO_WRITE,
+    EVENT_TYPE_MODIFIED,
+    EVENT_TYPE_OPENED,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
+
+from workspaces.memory.documents import CURATED, FOLDER
+
+
+@contextmanager
+def watched(root: Path, changed: Callable[[], None]) -> Iterator[bool]:
+    """Call ``changed`` in the running loop for each event that can have changed the memory below ``root``.
+
+    Yields False where the system can't watch (its watches are used up, the disk has no events): then only comparing
+    on a timer is left.
+    """
+    # watchdog 7.1 says so on stderr whenever a new folder is reported twice or an old one comes back; nothing is amiss.
+    warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
+    loop = asyncio.get_running_loop()
+    base = root.resolve()
+    observer = Observer()
+    try:
+        observer.schedule(_Handler(base, changed, loop), str(base), recursive=True)
+        observer.start()
+    except OSError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        observer.stop()
+        observer.join()
+
+
+class _Handler(FileSystemEventHandler):
+    def __init__(self, root: Path, changed: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
+        self._root = root
+        self._changed = changed
+        self._loop = loop
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.event_type in (EVENT_TYPE_OPENED, EVENT_TYPE_CLOSED_NO_WRITE):
+            return
+        if event.is_directory and event.event_type == EVENT_TYPE_MODIFIED:
+            return  # said of a folder for every change of a file in it, which says so itself
+        if any(self._is_memory(path, event.is_directory) for path in (event.src_path, event.dest_path) if path):
+            self._loop.call_soon_threadsafe(self._changed)
+
+    def _is_memory(self, path: bytes | str, is_directory: bool) -> bool:
+        try:
+            relative = PurePath(os.fsdecode(path)).relative_to(self._root)
+        except ValueError:
+            return False
+        if relative.parts[:1] == (FOLDER,):
+            return is_directory or relative.suffix == ".md"
+        return str(relative) in CURATED
