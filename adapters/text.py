@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-SpanKind: TypeAlias = Literal["bold", "italic", "underline", "strike", "spoiler", "code", "pre", "link", "quote", "heading"]
+SpanKind: TypeAlias = Literal[
+    "bold", "italic", "underline", "strike", "spoiler", "code", "pre", "link", "quote", "heading"
+]
 
 
 @dataclass(frozen=True, slots=True)

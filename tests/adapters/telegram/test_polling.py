@@ -1,0 +1,216 @@
+"""Receiving: what is confirmed and when, what happens after every kind of trouble, and what an operator sees of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from adapters.errors import AuthFailed
+from adapters.message import Inbound, Message
+from adapters.telegram import TelegramAdapter
+from tests.adapters.telegram.conftest import Naps, Received, running, settings_for, until
+from tests.fakes.telegram_api import TOKEN, Fault, TelegramApi
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_updates_arrive_once_and_in_order(api: TelegramApi, adapter: TelegramAdapter) -> None:
+    """G-DLV-06"""
+    received = Received()
+    for round_ in range(3):
+        api.says(f"{round_} a")
+        async with running(adapter, received.accept):
+            api.says(f"{round_} b")
+            await api.wait_confirmed()
+    assert received.texts == [f"{round_} {name}" for round_ in range(3) for name in "ab"]
+    assert adapter.health.state == "stopped"
+
+
+async def test_what_is_not_stored_is_not_confirmed(api: TelegramApi, adapter: TelegramAdapter) -> None:
+    """G-DLV-07, G-DLV-08"""
+    api.says("stored")
+    api.says("lost with the process")
+    stored: list[str] = []
+    reached = asyncio.Event()
+
+    async def accept(event: Inbound) -> None:
+        assert isinstance(event, Message)
+        if stored:
+            reached.set()
+            await asyncio.Event().wait()
+        stored.append(event.text)
+
+    async with running(adapter, accept):
+        await reached.wait()
+    assert [update["message"]["text"] for update in api.waiting] == ["stored", "lost with the process"]
+
+    received = Received()
+    async with running(adapter, received.accept):
+        await api.wait_confirmed()
+    assert received.texts == ["stored", "lost with the process"]
+
+
+async def test_a_message_that_could_not_be_stored_comes_again(
+    api: TelegramApi, adapter: TelegramAdapter, naps: Naps, caplog: pytest.LogCaptureFixture
+) -> None:
+    for text in ("a", "b", "c"):
+        api.says(text)
+    received = Received(troubles=[None, OSError("disk full"), OSError("disk full"), None])
+    async with running(adapter, received.accept):
+        await api.wait_confirmed()
+        await until(lambda: adapter.health.state == "connected")
+    assert received.texts == ["a", "b", "c"]
+    assert naps.taken == [1.0, 1.5]
+    assert len(warnings(caplog)) == 1
+    assert "disk full" in caplog.text
+    offsets = [call.get("offset") for call in api.called("getUpdates")]
+    assert offsets[:4] == [None, "1001", "1001", "1003"]
+
+
+async def test_a_bad_update_is_skipped(
+    api: TelegramApi, adapter: TelegramAdapter, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.says("before")
+    bad = api.push(message={"message_id": "x", "date": "yesterday"})
+    api.push(message=None, my_chat_member={"chat": 5})
+    api.says("after", date=10**20)
+    api.says("after")
+    received = Received()
+    async with running(adapter, received.accept):
+        await api.wait_confirmed()
+    assert received.texts == ["before", "after"]
+    assert [f"update {number}" in line for number, line in enumerate(warnings(caplog), bad)] == [True] * 3
+
+
+async def test_updates_without_a_number_do_not_spin(api: TelegramApi, adapter: TelegramAdapter, naps: Naps) -> None:
+    api.fail("getUpdates", Fault(200, body=b'{"ok":true,"result":[{"message":1},"x",null]}'), times=3)
+    api.says("hello")
+    received = Received()
+    async with running(adapter, received.accept):
+        await api.wait_confirmed()
+    assert received.texts == ["hello"]
+    assert naps.taken == [1.0, 1.5, 2.25]
+
+
+async def test_the_network_comes_up_after_us(
+    api: TelegramApi, adapter: TelegramAdapter, naps: Naps, caplog: pytest.LogCaptureFixture
+) -> None:
+    """G-OPS-16"""
+    caplog.set_level(logging.INFO, "adapters")
+    await api.stop()
+    received = Received()
+    async with running(adapter, received.accept):
+        await until(lambda: len(naps.taken) >= 5)
+        assert adapter.health.state == "retrying"
+        assert "no answer from 127.0.0.1" in adapter.health.detail
+        await api.start(api.port)
+        api.says("at last")
+        await api.wait_confirmed()
+        await until(lambda: adapter.health.state == "connected")
+    assert received.texts == ["at last"]
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("adapters")] == [
+        f"telegram/main: getMe: no answer from 127.0.0.1:{api.port} (ConnectError)",
+        "telegram/main: connected again",
+    ]
+
+
+async def test_pauses_grow_to_half_a_minute(api: TelegramApi, adapter: TelegramAdapter, naps: Naps) -> None:
+    api.fail("getUpdates", Fault(500), Fault(502, body=b"<html>"), Fault(drop=True), times=5)
+    async with running(adapter, Received().accept):
+        await until(lambda: len(naps.taken) == 15)
+        await until(lambda: adapter.health.state == "connected")
+    assert naps.taken[:4] == [1.0, 1.5, 2.25, 3.375]
+    assert naps.taken[9:] == [30.0] * 6
+
+
+async def test_a_flood_wait_is_kept(api: TelegramApi, adapter: TelegramAdapter, naps: Naps) -> None:
+    api.fail("getUpdates", Fault(429, retry_after=17))
+    api.says("hello")
+    received = Received()
+    async with running(adapter, received.accept):
+        await api.wait_confirmed()
+    assert (naps.taken, received.texts) == ([17.0], ["hello"])
+
+
+async def test_another_poller_ends_and_we_go_on(
+    api: TelegramApi, adapter: TelegramAdapter, naps: Naps, caplog: pytest.LogCaptureFixture
+) -> None:
+    """G-OPS-08"""
+    api.fail("getUpdates", Fault(409, "Conflict: terminated by other getUpdates request"), times=12)
+    api.says("hello")
+    received = Received()
+    async with running(adapter, received.accept):
+        await until(lambda: len(naps.taken) == 12)
+        assert adapter.health.state == "retrying"
+        assert "another program reads this bot's messages" in adapter.health.detail
+        await api.wait_confirmed()
+        await until(lambda: adapter.health.state == "connected")
+    assert received.texts == ["hello"]
+    assert len(warnings(caplog)) == 1
+    assert naps.taken[:3] == [1.5, 2.25, 3.375]
+    assert max(naps.taken) == 45.0
+
+
+async def test_two_pollers_for_ever_are_one_line_in_each_log(
+    api: TelegramApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    """G-OPS-08"""
+    mine, theirs = Naps(limit=8), Naps(limit=8)
+    first = TelegramAdapter("mine", settings_for(api), sleep=mine, random=lambda: 0.2)
+    second = TelegramAdapter("theirs", settings_for(api), sleep=theirs, random=lambda: 0.9)
+    async with running(first, Received().accept), running(second, Received().accept):
+        await until(lambda: len(mine.taken) == 8 or len(theirs.taken) == 8, seconds=20)
+    assert len(warnings(caplog)) <= 2
+    assert mine.taken == sorted(mine.taken)
+    assert mine.taken[:4] != theirs.taken[:4]
+    await first.close()
+    await second.close()
+
+
+async def test_a_webhook_is_taken_away(api: TelegramApi, adapter: TelegramAdapter) -> None:
+    api.webhook = "https://elsewhere.test"
+    api.says("hello")
+    received = Received()
+    async with running(adapter, received.accept):
+        await api.wait_confirmed()
+    assert received.texts == ["hello"]
+    assert api.called("deleteWebhook") == [{"drop_pending_updates": "false"}]
+
+
+async def test_a_wrong_token_ends_it_at_once(api: TelegramApi, naps: Naps) -> None:
+    adapter = TelegramAdapter("main", settings_for(api, TOKEN[:-3] + "abc"), sleep=naps)
+    with pytest.raises(AuthFailed, match="ending in …abc"):
+        await adapter.run(Received().accept)
+    assert adapter.health.state == "failed"
+    assert "BotFather" in adapter.health.detail
+    assert naps.taken == []
+    await adapter.close()
+
+
+async def test_a_token_revoked_later_ends_it(api: TelegramApi, adapter: TelegramAdapter) -> None:
+    api.says("hello")
+    received = Received()
+    task = asyncio.create_task(adapter.run(received.accept))
+    await api.wait_confirmed()
+    api.token = "123456789:AnotherTokenAnotherTokenAnotherToken"
+    api.fail("getUpdates", Fault(401, "Unauthorized"))
+    with pytest.raises(AuthFailed):
+        async with asyncio.timeout(5):
+            await task
+    assert received.texts == ["hello"]
+    assert adapter.health.state == "failed"
+
+
+async def test_a_long_poll_waits_and_answers_at_once(api: TelegramApi, adapter: TelegramAdapter) -> None:
+    received = Received()
+    async with running(adapter, received.accept):
+        await api.wait_called("getUpdates")
+        assert api.called("getUpdates")[0]["timeout"] == "1"
+        began = asyncio.get_running_loop().time()
+        api.says("hello")
+        await until(lambda: received.texts == ["hello"])
+        assert asyncio.get_running_loop().time() - began < 0.9
