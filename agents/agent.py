@@ -18,6 +18,7 @@ from agents.events import Answered, Event, Recalled, Stepped
 from agents.interview import Interview, is_greeting
 from agents.loop import Turn, run
 from agents.model import AssistantMessage, ChatMessage, Model, UserMessage
+from agents.quoting import quoted
 from agents.tools.memory import memory_tools
 from workspaces.memory import Hit, Memory
 from workspaces.names import portable_name
@@ -31,10 +32,19 @@ MOST_RECALLED = 6
 
 
 @dataclass(frozen=True, slots=True)
+class Quotation:
+    """Somebody's words that came with a question: a quoted or forwarded message. ``source`` says whose."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What a person said. ``turn`` is the same on every try of the same message; ``at`` is aware.
 
-    ``sender`` is the name to show the model where several people speak, None in a direct chat.
+    ``sender`` is the name to show the model where several people speak, None in a direct chat. ``may_interview`` is
+    whether a mere greeting may be answered with the first-run interview; not where one answer is all that is wanted.
     """
 
     turn: str
@@ -43,6 +53,8 @@ class Question:
     text: str
     at: datetime
     sender: str | None = None
+    quotations: tuple[Quotation, ...] = ()
+    may_interview: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +118,7 @@ class Agent:
         if self.model is None:
             events = notebook.answer(question.text, self.memory, question.scope)
         elif not self.model.uses_tools:
-            events = guided.answer(question.text, self.model, self.memory, question.scope, before)
+            events = guided.answer(question.text, self.model, self.memory, question.scope)
         else:
             events = self._with_tools(self.model, question, before, done)
         async for event in events:
@@ -117,10 +129,12 @@ class Agent:
     ) -> AsyncIterator[Event]:
         hits: tuple[Hit, ...] = ()
         if self.recall == "auto":
-            hits = await notebook.recall(question.text, self.memory, question.scope, MOST_RECALLED)
+            hits = (await self.memory.search(question.text, scope=question.scope, limit=MOST_RECALLED)).hits
         if hits:
             yield Recalled(tuple(hit.citation for hit in hits))
-        said = UserMessage(question_text(question.text, question.at.astimezone(self.zone()), question.sender, hits))
+        foreign = [quoted(quotation.text, quotation.source) for quotation in question.quotations]
+        at = question.at.astimezone(self.zone())
+        said = UserMessage(question_text(question.text, at, question.sender, hits, foreign))
         first = request(system_text(self.name, self.workspace, question.scope), before, said, model.limits)
         tools = () if self.recall == "off" else memory_tools(self.memory, question.scope)
         turn = Turn(model, replace(first, messages=(*first.messages, *done)), tools)
@@ -135,7 +149,7 @@ class Agent:
         last = before[-1] if before else None
         if isinstance(last, AssistantMessage) and (words := interview.reply(last.text, question.text)):
             return words
-        if interview.is_due and is_greeting(question.text):
+        if question.may_interview and interview.is_due and is_greeting(question.text):
             return interview.opening()
         return None
 

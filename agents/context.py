@@ -16,7 +16,7 @@ from agents.model import ChatMessage, Limits, Request, UserMessage
 from agents.quoting import one_line, quoted
 from workspaces.memory import Hit
 from workspaces.scope import Scope
-from workspaces.workspace import Workspace
+from workspaces.workspace import INTERVIEW, Workspace
 
 INSTRUCTIONS = frozenset({"AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md"})
 """Files that speak to the model; every other is memory and is quoted as data."""
@@ -27,21 +27,26 @@ def system_text(agent: str, workspace: Workspace, scope: Scope) -> str:
     rules = files("agents").joinpath("prompts/rules.md").read_text(encoding="utf-8").format(agent=agent)
     parts = [rules.strip()]
     for file in workspace.bootstrap(scope):
-        if not file.text.strip() or file.name == "BOOTSTRAP.md":  # the interview is led by the program
+        if not file.text.strip() or file.name == INTERVIEW:  # the interview is led by the program
             continue
         name = file.name.rpartition("/")[2]
         parts.append(f"## {file.name}\n{file.text.strip()}" if name in INSTRUCTIONS else quoted(file.text, file.name))
     return "\n\n".join(parts)
 
 
-def question_text(text: str, at: datetime, sender: str | None, recalled: Sequence[Hit]) -> str:
-    """The person's words in their envelope. ``at`` is in the agent's zone; ``sender`` is None in a direct chat."""
+def question_text(
+    text: str, at: datetime, sender: str | None, recalled: Sequence[Hit], foreign: Sequence[str] = ()
+) -> str:
+    """The person's words in their envelope, after what was recalled and the ``foreign`` texts that came with them.
+
+    ``at`` is in the agent's zone; ``sender`` is None in a direct chat; ``foreign`` is fenced already.
+    """
     who = f" {one_line(sender, 60)}" if sender else ""
-    envelope = f"[{at:%a %Y-%m-%d %H:%M}{who}] {text}"
-    if not recalled:
-        return envelope
-    notes = "\n".join(quoted(hit.text, hit.citation) for hit in recalled)
-    return f"Notes from your memory that may help:\n{notes}\n\n{envelope}"
+    parts = [*foreign, f"[{at:%a %Y-%m-%d %H:%M}{who}] {text}"]
+    if recalled:
+        notes = "\n".join(quoted(hit.text, hit.citation) for hit in recalled)
+        parts.insert(0, f"Notes from your memory that may help:\n{notes}")
+    return "\n\n".join(parts)
 
 
 def request(system: str, history: Sequence[ChatMessage], said: ChatMessage, limits: Limits) -> Request:

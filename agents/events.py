@@ -33,10 +33,14 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Something was written to the memory. ``text`` is what, ``citation`` where ("memory/2026-11-30.md#L4")."""
+    """Something was written to the memory. ``text`` is what, ``citation`` where ("memory/2026-11-30.md#L4").
+
+    ``is_told``: the answer says so itself.
+    """
 
     text: str
     citation: str
+    is_told: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ what is in no note is said to be unknown instead of asking a model that would in
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
@@ -20,16 +21,17 @@ from workspaces.scope import Scope
 MOST_NOTES = 3
 """Three notes in a two-shot prompt were answered right 8 times of 10, eight notes without examples 5 of 10."""
 
+MOST_CHARACTERS = 300
+"""Of one note: three of them and the examples stay under 500 tokens."""
+
 MOST_OUTPUT = 80
 """Tokens of an answer from notes: one or two sentences."""
 
 TALK = "You are Limpet, a friendly assistant. Answer in one or two short sentences."
 
 
-async def answer(
-    text: str, model: Model, memory: Memory, scope: Scope, history: Sequence[ChatMessage]
-) -> AsyncIterator[Event]:
-    """A whole turn. ``history`` holds what was said before, oldest first."""
+async def answer(text: str, model: Model, memory: Memory, scope: Scope) -> AsyncIterator[Event]:
+    """A whole turn. What was said before is left out: a small model repeats it instead of answering."""
     match intent(text):
         case Remember(text=what):
             async for event in notebook.remember(what, memory, scope):
@@ -45,7 +47,7 @@ async def answer(
             async for event in run(Turn(model, from_notes(words, hits))):
                 yield event
         case Talk(text=words):
-            request = Request(TALK, (*history[-4:], UserMessage(words)), max_output=MOST_OUTPUT * 2)
+            request = Request(TALK, (UserMessage(words),), max_output=MOST_OUTPUT)
             async for event in run(Turn(model, request)):
                 yield event
 
@@ -76,13 +78,18 @@ def from_notes(question: str, hits: Sequence[Hit]) -> Request:
     turns: list[ChatMessage] = []
     for example in _EXAMPLES:
         turns += [UserMessage(_ask(example.notes, example.question)), AssistantMessage(example.answer)]
-    notes = "\n".join(f"- {' '.join(hit.text.split())[:300]}" for hit in hits)
+    notes = "\n".join(f"- {_bare(hit.text)[:MOST_CHARACTERS]}" for hit in hits)
     return Request(
         "Answer the question from the notes in one short sentence.",
         (*turns, UserMessage(_ask(notes, question))),
         max_output=MOST_OUTPUT,
         temperature=0.0,
     )
+
+
+def _bare(note: str) -> str:
+    """A note as a sentence: without its bullet and the time it was written at."""
+    return re.sub(r"^[-*] (?:\d\d:\d\d )?", "", " ".join(note.split()))
 
 
 def _ask(notes: str, question: str) -> str:

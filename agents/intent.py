@@ -63,7 +63,8 @@ _ASKED_LAST = re.compile(
     _FLAGS,
 )
 _NOTHING_TO_KEEP = re.compile(
-    r"""^(?:(?:when|how|what|why|who|where|if|whether|to\ me|anything|nothing|everything)\b|(?:me|us)$
+    r"""^(?:(?:when|how|what|why|who|where|if|whether|to\ me|anything|nothing|everything)\b
+    |(?:me|us|this|that|it)[\s.!:]*$
     |(?:i|we|you|they|he|she)(?:'ll|\ will|\ can|\ could|\ do|\ don'?t|\ must|\ should)?$)""",
     _FLAGS,
 )
@@ -81,6 +82,13 @@ _LIST = re.compile(
 )
 
 
+_ABOUT_US = re.compile(r"\b(?:you|your|yours|you're|yourself)\b", _FLAGS)
+_ABOUT_THEM = re.compile(
+    r"\b(?:i|i'm|me|my|mine|we|us|our|know|knew|remember|recall|note[ds]?|told|said|say|heard|memory)\b", _FLAGS
+)
+"""A question about us that speaks of nothing that could be in a note is small talk ("how are you?")."""
+
+
 def intent(text: str) -> Intent:
     """The intent of one message."""
     said = text.strip()
@@ -89,7 +97,7 @@ def intent(text: str) -> Intent:
     if what := _to_remember(said):
         return Remember(what)
     if said.endswith(("?", "？", "؟")) or _QUESTION.match(said):
-        return Question(said)
+        return Talk(said) if _ABOUT_US.search(said) and not _ABOUT_THEM.search(said) else Question(said)
     return Talk(said)
 
 

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from zoneinfo import available_timezones
 
 from workspaces.profile import LANGUAGE, NAME, TIME_ZONE, Profile, read_profile, write_profile
-from workspaces.workspace import Workspace
-
-MARKER = "BOOTSTRAP.md"
+from workspaces.workspace import INTERVIEW, Workspace
 
 _HELLO = "Hello! I'm new here. I keep what you ask me to remember as plain Markdown files on your own disk."
 _NAME = "What should I call you? (Or just start talking.)"
@@ -34,7 +32,6 @@ _SENTENCE = re.compile(
     re.IGNORECASE,
 )
 """Words of a sentence rather than of a name."""
-)
 
 
 def is_greeting(text: str) -> bool:
@@ -51,7 +48,7 @@ class Interview:
 
     @property
     def is_due(self) -> bool:
-        return (self.workspace.root / MARKER).exists()
+        return (self.workspace.root / INTERVIEW).exists()
 
     def opening(self) -> str:
         """What is said first."""
@@ -83,10 +80,10 @@ class Interview:
             return NAME
         if asked.endswith(_LANGUAGE.rpartition("}.")[2]):
             return LANGUAGE
-        return TIME_ZONE if asked == _ZONE.format(zone=self.zone) else None
+        return TIME_ZONE if asked.endswith(_ZONE.format(zone=self.zone)) else None
 
     def _end(self) -> str:
-        (self.workspace.root / MARKER).unlink(missing_ok=True)
+        self.workspace.end_interview()
         return _DONE
 
     def _time_zone(self, text: str) -> str | None:

@@ -99,7 +99,9 @@ class Finished:
     usage: Usage = field(default_factory=Usage)
 
 
-FailureKind: TypeAlias = Literal["rate_limit", "overload", "overflow", "auth", "billing", "filtered", "network", "refused"]
+FailureKind: TypeAlias = Literal[
+    "rate_limit", "overload", "overflow", "auth", "billing", "filtered", "network", "refused"
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ NOTHING_NOTED = 'There is nothing in my notes yet. Say "remember that …" and I
 NOT_IN_MEMORY = 'That isn\'t in my memory. Tell me "remember that …" and it will be.'
 
 MOST_LISTED = 10
+MOST_QUOTED = 3
 
 
 async def answer(text: str, memory: Memory, scope: Scope) -> AsyncIterator[Event]:
@@ -45,8 +46,8 @@ async def answer(text: str, memory: Memory, scope: Scope) -> AsyncIterator[Event
 async def remember(what: str, memory: Memory, scope: Scope) -> AsyncIterator[Event]:
     """Keep the person's own words and say where."""
     written = await memory.append(what, scope=scope)
-    yield Noted(written.text, written.citation)
-    yield Answered(f"Noted: {written.text}", None)
+    yield Noted(written.text, written.citation, is_told=True)
+    yield Answered(f"Noted: {written.text} ({written.citation})", None)
 
 
 async def listing(memory: Memory, scope: Scope) -> str:
@@ -55,10 +56,10 @@ async def listing(memory: Memory, scope: Scope) -> str:
     return _quotes(notes) if notes else NOTHING_NOTED
 
 
-async def recall(words: str, memory: Memory, scope: Scope, limit: int = 3) -> tuple[Hit, ...]:
-    """The notes that pass the threshold, best first."""
-    return (await memory.search(words, scope=scope, limit=limit)).hits
+async def recall(words: str, memory: Memory, scope: Scope, limit: int = MOST_QUOTED) -> tuple[Hit, ...]:
+    """The single notes that pass the threshold, best first."""
+    return (await memory.search(words, scope=scope, limit=limit, alone=True)).hits
 
 
 def _quotes(hits: Sequence[Hit]) -> str:
-    return "\n".join(f"- {line} ({hit.citation})" for hit in hits for line in [" ".join(hit.text.split())])
+    return "\n".join(f"- {' '.join(hit.text.split()).removeprefix('- ')} ({hit.citation})" for hit in hits)

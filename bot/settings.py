@@ -142,7 +142,7 @@ class ChannelSettings(_Table, Generic[Options]):
     kind: str = Field(
         examples=["telegram"], description="The adapter. The name of the section unless it says otherwise."
     )
-    enabled: bool = True
+    enabled: bool = Field(True, description="Whether the hub answers there.")
     direct: DirectPolicy = Field(
         "pairing",
         description="Who may write directly: also strangers with a pairing code, the allowlist only, anyone, nobody.",
@@ -179,16 +179,16 @@ class ChannelSettings(_Table, Generic[Options]):
 class BindingSettings(_Table):
     """``[[bindings]]``: the agent that answers what matches all the other keys; one without any answers the rest."""
 
-    agent: str = Field(examples=["main"])
-    channel: str | None = Field(None, examples=["telegram"])
+    agent: str = Field(examples=["main"], description="Who answers what matches.")
+    channel: str | None = Field(None, examples=["telegram"], description="A platform.")
     account: str | None = Field(None, examples=["telegram"], description="A section of ``[channels]``.")
     space: Id | None = Field(None, examples=["T0123456789"], description="A guild (Discord) or team (Slack).")
-    role: Id | None = Field(None, examples=["1234567890"])
+    role: Id | None = Field(None, examples=["1234567890"], description="A role of the sender in the space.")
     chat: Id | None = Field(
         None, examples=["-1001234567890"], description='A chat and its threads; "*" is any chat that is not direct.'
     )
-    thread: Id | None = Field(None, examples=["42"])
-    sender: Id | None = Field(None, examples=["123456789"])
+    thread: Id | None = Field(None, examples=["42"], description="One thread or topic of the chat.")
+    sender: Id | None = Field(None, examples=["123456789"], description="One sender, by id.")
 
     @model_validator(mode="after")
     def _ids_belong_to_something(self) -> BindingSettings:

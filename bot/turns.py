@@ -17,7 +17,7 @@ import structlog
 
 from adapters.adapter import Adapter, Narrator, TurnReport
 from adapters.message import Address, Message
-from agents.agent import Agent, Question
+from agents.agent import Agent, Question, Quotation
 from agents.events import Answered, Broken, Delta, Noted, Notice, Recalled, Stepped, ToolStarted
 from agents.model import Failed, Usage
 from bot.delivery import parts_of
@@ -40,6 +40,7 @@ TYPING_SECONDS = 4.5
 
 TIRED = "I tried to answer this three times and failed each time; I'm sorry. It is in the log (limpet where)."
 STOPPED = "Stopped."
+FORWARDED = "(I forward you this.)"
 NOT_NOW = "I can't answer right now. Your message is kept: please try again later."
 
 EXIT_FAILURE = 1
@@ -164,15 +165,7 @@ class Turns:
 
     async def _answer(self, item: Item, route: Route, agent: Agent, adapter: Adapter) -> _Outcome:
         message = item.message
-        question = Question(
-            turn=item.turn,
-            session=route.session,
-            scope=route.scope,
-            text=message.text,
-            at=message.sent_at,
-            sender=None if message.address.kind == "direct" else message.sender.name or message.sender.id,
-            may_interview=not isinstance(adapter, Narrator),  # a console was asked when it said hello
-        )
+        question = _question(item, route, may_interview=not isinstance(adapter, Narrator))
         outcome = _Outcome()
         async with _typing(adapter, message.address):
             async for event in agent.answer(question):
@@ -228,6 +221,29 @@ class Turns:
                 remembered=outcome.noted,
             )
             await narrator.done(message.address, message.id, report)
+
+
+def _question(item: Item, route: Route, *, may_interview: bool) -> Question:
+    """The message as its agent gets it: what others wrote in it is a quotation, never the sender's own words."""
+    message = item.message
+    text, quotations = message.text, []
+    if message.quote is not None:
+        author = message.quote.author or "an earlier message"
+        quotations.append(Quotation(message.quote.text, f"quoted from {author}"))
+    if message.forwarded_from is not None:
+        quotations.append(Quotation(text, f"forwarded from {message.forwarded_from or 'somebody'}"))
+        text = FORWARDED
+    files = [f"[{a.kind}{f': {a.name}' if a.name else ''}]" for a in message.attachments]
+    return Question(
+        turn=item.turn,
+        session=route.session,
+        scope=route.scope,
+        text="\n".join(part for part in (text, *files) if part),
+        at=message.sent_at,
+        sender=None if message.address.kind == "direct" else message.sender.name or message.sender.id,
+        quotations=tuple(quotations),
+        may_interview=may_interview,  # a console was asked when it said hello
+    )
 
 
 def _apology(failure: Failed, level: Level) -> str:

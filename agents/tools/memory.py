@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from agents.quoting import quoted
 from agents.tools.tool import Outcome, Tool, ToolError, tool
-from workspaces.memory import Memory, PathRefused
+from workspaces.memory import Memory, OutOfReach
 from workspaces.scope import Scope
 
 MOST_LINES = 120
@@ -36,10 +36,10 @@ def memory_tools(memory: Memory, scope: Scope) -> tuple[Tool, ...]:
         """
         try:
             excerpt = await memory.get(path, scope=scope, start=max(1, start), lines=max(1, min(lines, MOST_LINES)))
-        except PathRefused as error:
+        except OutOfReach as error:
             raise ToolError(str(error)) from error
         if not excerpt.text:
-            return Outcome(f"There is nothing at {path} from line {start}.")
+            return Outcome(excerpt.note or f"There is nothing at {path} from line {start}.")
         more = f"\n({excerpt.total - excerpt.end} more lines)" if excerpt.end < excerpt.total else ""
         return Outcome(quoted(excerpt.text, f"{path}#L{excerpt.start}-L{excerpt.end}") + more)
 

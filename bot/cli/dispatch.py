@@ -1,6 +1,6 @@
 """What a command line means before any command is loaded: global options, and what the first word stands for.
 
-Standard library only. A single word that is no command is never sent to a model: a typo must not cost money.
+Standard library only. A word that may be meant for a command is never sent to a model: a typo must not cost money.
 """
 
 from __future__ import annotations
@@ -10,9 +10,22 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from bot.cli.help import COMMANDS, Entry, find
 from bot.errors import UsageError
-from bot.spelling import closest, did_you_mean
+from bot.spelling import closest, did_you_mean, distance
 
 Colour: TypeAlias = Literal["auto", "always", "never"]
+
+FORGIVEN = 2
+"""Edits: a word this near to a command is taken for a mistyped one."""
+
+# fmt: off
+_ELSEWHERE = frozenset({
+    "setup", "onboard", "doctor", "login", "logout", "logs", "update", "upgrade", "uninstall", "backup",
+    "restore", "agents", "agent", "keys", "key", "gateway", "start", "stop", "restart", "version", "quit", "exit",
+    "sessions", "session", "cron", "plugins", "plugin", "import", "export", "forget", "usage", "cost", "why",
+    "powers", "explain",
+})
+# fmt: on
+"""Commands of programs like this one, which people type by habit."""
 
 _OPTIONS = ("--config", "--color", "--no-color", "--version", "--help")
 
@@ -72,9 +85,16 @@ def _meaning(words: list[str]) -> list[str]:
     entry = find(first)
     if entry is not None:
         return _with_verb(entry, words)
-    if first == "-" or (first.strip() and any(c.isspace() for c in first)):
+    if first == "-" or (first.strip() and any(c.isspace() for c in first)) or (not rest and _is_text(first)):
         return ["chat", "--once", first, *rest]
     raise _unknown(first, rest)
+
+
+def _is_text(word: str) -> bool:
+    """Whether a single word is something to say, and not a command that was mistyped or is another program's."""
+    if not word.strip() or word.startswith("-") or word.casefold() in _ELSEWHERE:
+        return False
+    return all(distance(word.casefold(), entry.name) > FORGIVEN for entry in COMMANDS)
 
 
 def _with_verb(entry: Entry, words: list[str]) -> list[str]:

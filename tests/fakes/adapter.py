@@ -47,7 +47,10 @@ class FakeAdapter:
 
     async def run(self, accept: Accept) -> None:
         self._accepted().set_result(accept)
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._accept = None  # it may be run again, by the next hub
 
     def message(
         self,
@@ -56,14 +59,14 @@ class FakeAdapter:
         sender: str = "7",
         chat: str | None = None,
         kind: Kind = "direct",
-        id: str | None = None,
+        message_id: str | None = None,
         mentions_me: bool = False,
         name: str = "Ann",
     ) -> Message:
         """A message as the platform would report it."""
         address = Address(self.channel, self.account, chat or sender, kind)
         return Message(
-            id or str(next(self._ids)),
+            message_id or str(next(self._ids)),
             address,
             Sender(sender, name),
             text,

@@ -39,7 +39,7 @@ def test_the_quick_answers_import_no_machinery() -> None:
         "heavy = {'typer', 'pydantic', 'rich', 'structlog', 'asyncio', 'tomlkit'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
-    for word in ("--version", "--help", "staus", "hello"):
+    for word in ("--version", "--help", "staus", "doctor"):
         done = subprocess.run([sys.executable, "-c", code, word], capture_output=True, text=True, check=True)
         assert done.stderr.splitlines()[-1] == "[]", word
 
@@ -72,7 +72,8 @@ def test_every_module_of_commands_is_in_the_table() -> None:
         (["chta", "--once", "hi"], "did you mean 'chat'?"),
         (["memory", "serach", "tea"], "unknown command 'memory serach' — did you mean 'search'?"),
         (["memory"], "what should `limpet memory` do? — say one of: search,"),
-        (["hello"], "to send one word say: limpet chat --once hello"),
+        (["doctor"], "to send one word say: limpet chat --once doctor"),
+        (["--", "chta"], "did you mean 'chat'?"),
         (["hello", "there"], 'put a text in quotes: limpet "a question"'),
         (["agents", "list"], "unknown command 'agents'"),
         ([""], "there is no text to answer"),
@@ -93,6 +94,8 @@ def test_a_slip_is_refused_and_never_sent_to_a_model(words: list[str], said: str
     ("words", "meaning"),
     [
         ([], ["chat"]),
+        (["hi"], ["chat", "--once", "hi"]),
+        (["今日は"], ["chat", "--once", "今日は"]),
         (["what is my dog called?"], ["chat", "--once", "what is my dog called?"]),
         (["two words", "--agent", "work"], ["chat", "--once", "two words", "--agent", "work"]),
         (["-"], ["chat", "--once", "-"]),

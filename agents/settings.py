@@ -1,0 +1,111 @@
+"""The settings of the models: the section ``[models]`` of the configuration file.
+
+Most people write one line of it, the default model, and perhaps its address; what is beside ``default`` belongs to
+that model. A table ``[models.<name>]`` describes one more. Knows no provider and resolves nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_core import InitErrorDetails
+
+
+class ModelSettings(BaseModel):
+    """How one model is reached and what it can do. Everything is optional."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base_url: str | None = Field(
+        default=None,
+        description="Address of an OpenAI-compatible API, usually ending in /v1. Not set: the provider's own.",
+        examples=["http://127.0.0.1:8080/v1"],
+    )
+    api_key: SecretStr | None = Field(
+        default=None,
+        description="Key, best written as a variable. Not set: the provider's usual environment variable.",
+        examples=["${OPENAI_API_KEY}"],
+    )
+    client: Literal["lean", "litellm"] | None = Field(
+        default=None,
+        description="'lean' speaks the OpenAI format directly, 'litellm' knows every provider. Not set: by provider.",
+    )
+    context: int | None = Field(
+        default=None,
+        ge=1024,
+        description="Size of the context window in tokens. Not set: what the provider's models usually have.",
+    )
+    max_output: int | None = Field(
+        default=None, ge=16, description="Longest answer in tokens. Not set: the model's own limit."
+    )
+    uses_tools: bool | None = Field(
+        default=None,
+        description="Whether the model can call tools; false lets the program drive the memory. Not set: yes, "
+        "except for the embedded model.",
+    )
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="0 (always the likeliest word) to 2. Not set: the provider's default."
+    )
+    timeout: float = Field(
+        default=120, gt=0, description="How long the model may say nothing, in seconds, before a call counts as failed."
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)  # raises ValueError itself for a port that is no number
+        if parts.scheme not in ("http", "https") or not parts.hostname or (parts.port or 1) < 1:
+            raise ValueError("must be an address such as http://127.0.0.1:8080/v1")
+        if parts.username or parts.password:
+            raise ValueError("must not hold a password: put it into api_key")
+        return value.rstrip("/")
+
+    @field_validator("api_key")
+    @classmethod
+    def _strip(cls, value: SecretStr | None) -> SecretStr | None:
+        """A key that was pasted with its line end is the key."""
+        return SecretStr(value.get_secret_value().strip()) if value is not None else None
+
+
+class NamedModel(ModelSettings):
+    """A table ``[models.<name>]``: agents and ``default`` may call the model by this name."""
+
+    model: str | None = Field(
+        default=None,
+        description="The model as provider/model. Not set: the table's own name.",
+        examples=["vllm/qwen3-32b"],
+    )
+
+
+class ModelsSettings(ModelSettings):
+    """The section ``[models]``."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, NamedModel] = Field(init=False)
+
+    default: str | None = Field(
+        default=None,
+        description="The model to talk to, as provider/model or the name of a [models.<name>] table. Not set: a "
+        "provider whose key is in the environment, else the embedded model, else none.",
+        examples=["ollama/qwen3:4b", "openai/gpt-6.1-terra"],
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, data: Any) -> Any:
+        """A key that is neither ours nor a table is a mistyped one, not a model."""
+        if not isinstance(data, dict):
+            return data
+        unknown = [k for k, v in data.items() if k not in cls.model_fields and not isinstance(v, dict | NamedModel)]
+        if unknown:
+            errors = [InitErrorDetails(type="extra_forbidden", loc=(key,), input=data[key]) for key in unknown]
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        return data
+
+    def named(self) -> dict[str, NamedModel]:
+        """The ``[models.<name>]`` tables by name."""
+        return dict(self.__pydantic_extra__ or {})

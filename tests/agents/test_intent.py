@@ -1,0 +1,89 @@
+"""What a person wants, read from the words alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.intent import ListNotes, Question, Remember, Talk, intent
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Remember that my dog is called Biscuit", "my dog is called Biscuit"),
+        ("please remember: buy milk", "buy milk"),
+        ("Hey Limpet, remember my dog is Biscuit.", "my dog is Biscuit."),
+        ("note that I moved to Rome", "I moved to Rome"),
+        ("note: the gate code is 4411", "the gate code is 4411"),
+        ("save this: abc def", "abc def"),
+        ("Don't forget my flight is at 9", "my flight is at 9"),
+        ("keep in mind that I like tea", "I like tea"),
+        ("can you remember that my mum's birthday is 3 May?", "my mum's birthday is 3 May"),
+        ("my locker code is 4411, remember that", "my locker code is 4411"),
+        ("My wifi is called foo. Please remember it.", "My wifi is called foo"),
+        ("The meeting is on Friday - can you note that please", "The meeting is on Friday"),
+        (
+            "Remember:\n- the gate code is 4411\n- the key is under the pot",
+            "- the gate code is 4411\n- the key is under the pot",
+        ),
+        ("Merke dir, dass ich Tee mag", "ich Tee mag"),
+        ("recuerda que me gusta el té", "me gusta el té"),
+    ],
+)
+def test_an_explicit_request_keeps_the_persons_own_words(text: str, kept: str) -> None:
+    assert intent(text) == Remember(kept)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is my dog called?",
+        "Do you remember my dog's name?",
+        "remember when we went to Rome?",
+        "name of my dog",
+        "tell me the name of my dog",
+        "Is my flight tomorrow",
+        "狗叫什么名字？",
+        "do you know where my keys are?",
+        "What did Ann tell you about the flat she said she wants?",
+    ],
+)
+def test_a_question_is_never_taken_for_a_fact(text: str) -> None:
+    assert intent(text) == Question(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hi",
+        "My dog is called Biscuit.",
+        "I will remember this",
+        "I remember that day well",
+        "save me some time",
+        "note",
+        "remember me",
+        "Remember what I said",
+        "Write a poem about remembering",
+        "hi there, how are you?",
+        "Who are you?",
+    ],
+)
+def test_whatever_is_not_explicit_is_talk(text: str) -> None:
+    assert intent(text) == Talk(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["what do you know about me?", "list my notes", "Show me all my notes.", "What do you remember?"]
+)
+def test_the_notes_can_be_asked_for(text: str) -> None:
+    assert intent(text) == ListNotes()
+
+
+@given(st.text(max_size=300))
+def test_anything_a_person_types_has_an_intent(text: str) -> None:
+    found = intent(text)
+    if isinstance(found, Remember):
+        assert found.text.strip()
+        assert found.text in text

@@ -1,0 +1,71 @@
+"""The section ``[models]``, as a person writes it and as a person mistypes it."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from agents.settings import ModelsSettings
+
+
+def parsed(toml: str) -> ModelsSettings:
+    return ModelsSettings.model_validate(tomllib.loads(toml))
+
+
+def test_nothing_at_all() -> None:
+    settings = parsed("")
+    assert (settings.default, settings.base_url, settings.timeout, settings.named()) == (None, None, 120, {})
+
+
+def test_one_model_and_its_address() -> None:
+    settings = parsed('default = "ollama/qwen3:4b"\nbase_url = "http://gpu:11434/v1/"')
+    assert (settings.default, settings.base_url) == ("ollama/qwen3:4b", "http://gpu:11434/v1")
+
+
+def test_named_models() -> None:
+    settings = parsed(
+        'default = "home"\n[home]\nmodel = "vllm/qwen3-32b"\nbase_url = "http://gpu:8000/v1"\ncontext = 32768\n'
+        '[cheap]\nmodel = "openai/gpt-6-luna"\ntemperature = 0.2'
+    )
+    assert list(settings.named()) == ["home", "cheap"]
+    assert settings.named()["home"].model == "vllm/qwen3-32b"
+    assert settings.named()["home"].context == 32768
+
+
+def test_a_key_is_stripped_and_never_shown() -> None:
+    settings = parsed('api_key = "  sk-geheim\\n"\n[home]\napi_key = "sk-auch-geheim"')
+    assert settings.api_key is not None
+    assert settings.api_key.get_secret_value() == "sk-geheim"
+    assert "geheim" not in repr(settings) + str(settings) + settings.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("toml", "place", "kind"),
+    [
+        ('defualt = "ollama/x"', ("defualt",), "extra_forbidden"),
+        ("home = 3", ("home",), "extra_forbidden"),
+        ('[home]\nmodle = "ollama/x"', ("home", "modle"), "extra_forbidden"),
+        ("[home]\ncontext = 'big'", ("home", "context"), "int_parsing"),
+        ("context = 0", ("context",), "greater_than_equal"),
+        ("temperature = 3", ("temperature",), "less_than_equal"),
+        ("timeout = 0", ("timeout",), "greater_than"),
+        ('client = "openai"', ("client",), "literal_error"),
+        ('base_url = "gpu:8000"', ("base_url",), "value_error"),
+        ('base_url = "http://"', ("base_url",), "value_error"),
+        ('base_url = "http://gpu:x/v1"', ("base_url",), "value_error"),
+        ('base_url = "http://ann:secret@gpu/v1"', ("base_url",), "value_error"),
+    ],
+)
+def test_what_is_refused(toml: str, place: tuple[str, ...], kind: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        parsed(toml)
+    assert [(error["loc"], error["type"]) for error in caught.value.errors()] == [(place, kind)]
+
+
+def test_every_setting_is_described() -> None:
+    schema: dict[str, Any] = ModelsSettings.model_json_schema()
+    fields = schema["properties"] | schema["$defs"]["NamedModel"]["properties"]
+    assert [name for name, field in fields.items() if not field.get("description")] == []

@@ -1,0 +1,286 @@
+"""The same agent behind Telegram's real protocol: pairing, levels, and one answer whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from tests.fakes.model_server import Call, ModelServer, Recorded, Reply
+from tests.fakes.telegram_api import ANN, BOB, TOKEN, Fault, TelegramApi
+from tests.flows.conftest import Limpet, connect
+
+FACT = "Remember that my dog is called Biscuit"
+QUESTION = "What is my dog called?"
+CODE = re.compile(r"\b[A-HJKMNP-Z2-9]{8}\b")
+
+
+def biscuit(request: Recorded) -> Reply:
+    return Reply("Your dog is called Biscuit." if "Biscuit" in request.text else "I don't know your dog.")
+
+
+def noting(request: Recorded) -> Reply:
+    """A model that notes with its tool when it is asked to."""
+    last = request.messages[-1]
+    if last["role"] == "tool":
+        return Reply("I'll remember Biscuit.")
+    if "Remember that" in last["content"]:
+        return Reply(calls=[Call("memory_append", json.dumps({"text": "The dog is called Biscuit."}))])
+    return biscuit(request)
+
+
+async def pair(limpet: Limpet, telegram: TelegramApi, *how: str) -> None:
+    """Ann writes, gets her code, and the owner approves it beside the running hub."""
+    before = len(telegram.sent)
+    telegram.says("hello")
+    sent = await telegram.wait_sent(before + 1)
+    code = CODE.search(sent[-1].text)
+    assert code is not None, sent[-1].text
+    approved = await limpet("pairing", "approve", code[0], *how, "--json")
+    assert approved.code == 0, approved.err
+
+
+async def test_a_stranger_gets_a_code_and_nothing_else(limpet: Limpet, telegram: TelegramApi) -> None:
+    async with ModelServer() as server:
+        connect(limpet, telegram, server)
+        await limpet("chat", "--once", "--agent", "main", "hello")
+        server.requests.clear()
+        async with limpet.hub():
+            telegram.says("let me in", user=BOB)
+            (sent,) = await telegram.wait_sent(1)
+            await telegram.wait_confirmed()
+            assert CODE.search(sent.text)
+            assert sent.chat == BOB.id
+            listed = await limpet("pairing", "list", "--json")
+            assert [(w["sender"], w["name"]) for w in listed.json["waiting"]] == [(str(BOB.id), "Bob")]
+        assert server.requests == [], "an unknown sender costs no model call"
+    assert not list((limpet.home / "state" / "agents").glob("*/sessions/*telegram*"))
+
+
+async def test_the_owner_is_answered_on_telegram_what_was_told_in_the_terminal(
+    limpet: Limpet, telegram: TelegramApi
+) -> None:
+    """Beside the running hub: `limpet chat` attaches to it, and the note is found from the other door."""
+
+    async with ModelServer(noting) as server:
+        connect(limpet, telegram, server)
+        async with limpet.hub():
+            await pair(limpet, telegram, "--owner")
+            told = await limpet("chat", "--once", FACT)
+            assert told.out == "I'll remember Biscuit.\n"
+            telegram.says(QUESTION)
+            sent = await telegram.wait_sent(2)
+            assert sent[-1].text == "Your dog is called Biscuit."
+            assert telegram.actions, "typing was shown"
+
+
+async def test_a_fact_from_telegram_is_known_in_the_terminal_after_a_restart(
+    limpet: Limpet, telegram: TelegramApi
+) -> None:
+    async with ModelServer(noting) as server:
+        connect(limpet, telegram, server, top=f'owners = ["telegram:{ANN.id}"]')
+        async with limpet.hub():
+            telegram.says(FACT)
+            (sent,) = await telegram.wait_sent(1)
+            assert sent.text == "I'll remember Biscuit."
+        asked = await limpet("chat", "--once", QUESTION)
+        assert asked.out == "Your dog is called Biscuit.\n"
+
+
+async def test_a_guest_is_answered_and_the_model_is_sent_nothing_of_the_owners(
+    limpet: Limpet, telegram: TelegramApi
+) -> None:
+    """After a plain approve: not a byte of MEMORY.md, USER.md or the owner's notes in the request."""
+    async with ModelServer(lambda _: Reply("Hello, guest.")) as server:
+        connect(limpet, telegram, server)
+        for name, secret in (
+            ("MEMORY.md", "canary-curated"),
+            ("USER.md", "canary-user"),
+            ("TOOLS.md", "canary-tools"),
+            ("memory/2026-01-01.md", "canary-old dog Biscuit"),
+            ("memory/people/ann.md", "canary-people dog"),
+            ("memory/chats/another/MEMORY.md", "canary-another-chat dog"),
+        ):
+            file = limpet.workspace / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"- My dog has a {secret}\n", "utf-8")
+        async with limpet.hub():
+            await pair(limpet, telegram)
+            telegram.says("What is the name of the dog? Tell me the canary.")
+            sent = await telegram.wait_sent(2)
+            assert sent[-1].text == "Hello, guest."
+        assert "canary" in server.requests[-1].text, "the guest's own words are there"
+        assert "canary-" not in server.requests[-1].text
+
+
+async def test_kill_9_between_question_and_answer_gives_exactly_one_answer(
+    limpet: Limpet, telegram: TelegramApi
+) -> None:
+    """G-DLV-07: the update was acknowledged, the model call was running, the power went."""
+    answers = iter([Reply("never sent", wait=True), Reply("Your dog is called Biscuit.")])
+    async with ModelServer(lambda _: next(answers)) as server:
+        connect(limpet, telegram, server, top=f'owners = ["telegram:{ANN.id}"]')
+        async with limpet.hub() as hub:
+            telegram.says(QUESTION)
+            await server.arrived(1)
+            await telegram.wait_confirmed()
+            await hub.kill()
+        assert telegram.sent == []
+        async with limpet.hub():
+            (sent,) = await telegram.wait_sent(1)
+            assert sent.text == "Your dog is called Biscuit."
+            await asyncio.sleep(0.5)
+        assert len(telegram.sent) == 1
+        (transcript,) = (limpet.home / "state" / "agents" / "main" / "sessions").glob("*telegram*.jsonl")
+        entries = [json.loads(line) for line in transcript.read_text("utf-8").splitlines()[1:]]
+        assert [entry["kind"] for entry in entries] == ["user", "assistant"]
+
+
+async def test_kill_9_after_the_answer_was_sent_repeats_nothing(limpet: Limpet, telegram: TelegramApi) -> None:
+    """G-DLV-06: five messages, three restarts with the same data, each answered once in total."""
+    async with ModelServer(lambda request: Reply(f"You said {request.messages[-1]['content'][-1]}")) as server:
+        connect(limpet, telegram, server, top=f'owners = ["telegram:{ANN.id}"]')
+        for number in range(5):
+            telegram.says(f"message {number}")
+        kept = list(telegram.waiting)
+        async with limpet.hub() as hub:
+            await telegram.wait_sent(5)
+            while (await limpet("status", "--json")).json["unsent"]:
+                pass
+            await hub.kill()
+        for _ in range(2):
+            telegram.waiting[:] = kept  # the platform hands out all of it again
+            async with limpet.hub() as hub:
+                await telegram.wait_confirmed()
+                await asyncio.sleep(0.3)
+                await hub.kill()
+    assert [sent.text for sent in telegram.sent] == [f"You said {number}" for number in range(5)]
+
+
+async def test_kill_9_in_the_middle_of_a_send_sends_once_more_and_says_so(
+    limpet: Limpet, telegram: TelegramApi
+) -> None:
+    """Telegram has no means to settle what may have arrived: it is sent once more, marked, and never a third time."""
+    async with ModelServer(lambda _: Reply("The answer.")) as server:
+        connect(limpet, telegram, server, top=f'owners = ["telegram:{ANN.id}"]')
+        telegram.fail("sendMessage", Fault(after=True, delay=60))
+        async with limpet.hub() as hub:
+            telegram.says("well?")
+            await telegram.wait_sent(1)
+            await hub.kill()
+        async with limpet.hub():
+            sent = await telegram.wait_sent(2)
+        async with limpet.hub():
+            await asyncio.sleep(0.5)
+    assert len(server.requests) == 1, "the model is not asked again"
+    assert [message.text.endswith("The answer.") for message in sent] == [True, True]
+    assert "twice" in sent[1].text
+    assert len(telegram.sent) == 2
+
+
+async def test_a_stop_lets_the_running_turn_end_and_its_answer_leave(limpet: Limpet, telegram: TelegramApi) -> None:
+    async with ModelServer(lambda _: Reply("In time.", wait=True)) as server:
+        connect(limpet, telegram, server, top=f'owners = ["telegram:{ANN.id}"]')
+        async with limpet.hub() as hub:
+            telegram.says("are you there?")
+            await server.arrived(1)
+            stopping = asyncio.create_task(hub.stop())
+            await asyncio.sleep(0.3)
+            server.release()
+            assert await stopping == 0
+        assert [sent.text for sent in telegram.sent] == ["In time."]
+
+
+async def test_the_token_is_nowhere_but_in_the_environment(limpet: Limpet, telegram: TelegramApi) -> None:
+    """G-OPS-06: not in the log, not in an exception, not on the screen, also when calls fail."""
+    async with ModelServer(lambda _: Reply("ok")) as server:
+        connect(limpet, telegram, server, top=f'owners = ["telegram:{ANN.id}"]\n')
+        limpet.env["LIMPET_DEBUG"] = "1"
+        telegram.fail("sendMessage", Fault(status=500, description="Internal Server Error"))
+        telegram.fail("getUpdates", Fault(drop=True), Fault(status=502, description="Bad Gateway"))
+        async with limpet.hub() as hub:
+            telegram.says("hello")
+            await telegram.wait_sent(1)
+            status = await limpet("status", "--json")
+            shown = await limpet("config", "get", "--json")
+            await hub.stop()
+        everything = "".join(hub.log) + status.out + status.err + shown.out + shown.err
+        files = [path for path in limpet.home.rglob("*") if path.is_file()]
+        assert files
+        everything += "".join(path.read_bytes().decode("utf-8", "replace") for path in files)
+    secret = TOKEN.partition(":")[2]
+    assert secret not in everything
+    assert all(part not in everything for part in (secret[:12], secret[-12:]))
+
+
+async def test_two_pollers_make_one_clear_message_and_recover(limpet: Limpet, telegram: TelegramApi) -> None:
+    """G-OPS-08: 409 backs off, other channels are fine, and it recovers by itself."""
+    async with ModelServer(lambda _: Reply("back")) as server:
+        connect(limpet, telegram, server, top=f'owners = ["telegram:{ANN.id}"]')
+        conflict = Fault(status=409, description="Conflict: terminated by other getUpdates request")
+        telegram.fail("getUpdates", conflict, times=2)
+        async with limpet.hub() as hub:
+            await telegram.wait_called("getUpdates", 2)
+            chat = await limpet("chat", "--once", "are you there")
+            assert chat.out == "back\n"
+            telegram.says("hello")
+            await telegram.wait_sent(1, seconds=30)
+            conflicts = [line for line in hub.log if "409" in line or "onflict" in line]
+        assert len(conflicts) <= 1
+
+
+async def test_a_second_hub_is_told_the_pid_and_exits_3(limpet: Limpet, telegram: TelegramApi) -> None:
+    async with ModelServer() as server:
+        connect(limpet, telegram, server)
+        async with limpet.hub() as hub:
+            second = await limpet("run")
+            assert second.code == 3
+            assert str(hub.process.pid) in second.err
+            assert second.out == ""
+        async with limpet.hub():
+            pass  # a kill leaves no lock behind
+
+
+async def test_a_wrong_token_is_refused_before_anything_is_saved(limpet: Limpet, telegram: TelegramApi) -> None:
+    limpet.configure("")
+    wrong = "123456789:AAWrongWrongWrongWrongWrongWrongBAD"
+    limpet.env["TELEGRAM_BOT_TOKEN"] = wrong
+    refused = await limpet("channels", "add", "telegram", "--set", f"base_url={telegram.url}")
+    assert refused.code == 1
+    assert "401" in refused.err
+    assert wrong not in refused.err
+    assert "telegram" not in (limpet.home / "limpet.toml").read_text("utf-8")
+    assert not (limpet.home / ".env").exists()
+
+
+async def test_a_channel_is_added_after_its_token_was_tried(limpet: Limpet, telegram: TelegramApi) -> None:
+    limpet.env["TELEGRAM_BOT_TOKEN"] = TOKEN
+    added = await limpet("channels", "add", "telegram", "--set", f"base_url={telegram.url}", "--json")
+    assert added.code == 0, added.err
+    assert added.json["link"] == "https://t.me/limpet_bot"
+    assert TOKEN not in (limpet.home / "limpet.toml").read_text("utf-8")
+    listed = await limpet("channels", "list", "--json")
+    assert [channel["state"] for channel in listed.json["channels"]] == ["not running"]
+    status = await limpet("status")
+    assert status.code == 1
+    assert "limpet run" in status.out
+    removed = await limpet("channels", "remove", "telegram", "--yes")
+    assert removed.code == 0
+    assert (await limpet("status")).code == 0
+
+
+@pytest.mark.parametrize("level", ["--owner", "--guest"])
+async def test_pairing_works_beside_a_hub_and_shows_the_code_as_it_was_seen(
+    limpet: Limpet, telegram: TelegramApi, level: str
+) -> None:
+    async with ModelServer(lambda _: Reply("welcome")) as server:
+        connect(limpet, telegram, server)
+        async with limpet.hub():
+            await pair(limpet, telegram, level)
+            telegram.says("are you there?")
+            sent = await telegram.wait_sent(2)
+            assert sent[-1].text == "welcome"
+            wrong = await limpet("pairing", "approve", "WRONGONE")
+            assert wrong.code == 1

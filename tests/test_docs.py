@@ -1,0 +1,47 @@
+"""What the documentation says is true: links lead somewhere, commands exist, the reference is current."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+from pathlib import Path
+
+import pytest
+
+from bot.cli.dispatch import parse
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def test_the_reference_is_what_the_program_says() -> None:
+    """After a change of a setting or a command: python docs/reference.py"""
+    wanted = runpy.run_path(str(ROOT / "docs" / "reference.py"))["wanted"]()
+    assert {path.name for path in wanted} == {"configuration.md", "cli.md"}
+    for path, content in wanted.items():
+        assert path.read_text("utf-8") == content
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_exist(page: Path) -> None:
+    """Every ``limpet …`` in code is a command that there is, with a verb that there is."""
+    text = page.read_text("utf-8")
+    code = re.findall(r"`(limpet(?: [^`\n]+)?)`", text) + re.findall(r"^(?:\$ )?(limpet(?: .+)?)$", text, re.MULTILINE)
+    for line in code:
+        if "—" in line or "  " in line.split("#")[0].strip() or line.startswith(("limpet.", "limpet COMMAND")):
+            continue  # the head of the help, a file, or a placeholder
+        words = shlex.split(line.replace("…", "x"), comments=True)[1:]
+        parse([word for word in words if word not in ("NAME", "PATH")])
+
+
+def test_no_page_names_a_place_that_is_not_public() -> None:
+    for page in PAGES:
+        assert not re.search(r"/root/|/work/|/tmp/w|localhost:\d+/simple", page.read_text("utf-8")), page.name
