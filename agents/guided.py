@@ -19,7 +19,8 @@ from workspaces.memory import Hit, Memory
 from workspaces.scope import Scope
 
 MOST_NOTES = 3
-"""Three notes in a two-shot prompt were answered right 8 times of 10, eight notes without examples 5 of 10."""
+"""With 50 questions over 98 notes the embedded model answered 46 from three notes, the best one last and in the second
+person; 41 with the best one first, and 5 in 10 from eight notes without examples."""
 
 MOST_CHARACTERS = 300
 """Of one note: three of them and the examples stay under 500 tokens."""
@@ -54,31 +55,41 @@ async def answer(text: str, model: Model, memory: Memory, scope: Scope) -> Async
 
 @dataclass(frozen=True, slots=True)
 class _Example:
-    notes: str
+    notes: tuple[str, ...]
     question: str
     answer: str
 
 
 _EXAMPLES = (
     _Example(
-        "- My sister Ruth lives in Oslo.\n- The car needs new tyres.",
+        ("The gym opens at 7.", "The car needs new tyres.", "Your sister Ruth lives in Oslo."),
         "Where does my sister live?",
         "Your sister Ruth lives in Oslo.",
     ),
     _Example(
-        "- I prefer tea to coffee.\n- My locker code is 4411.",
+        ("You prefer tea to coffee.", "The meeting moved to Tuesday.", "Your locker code is 4411."),
         "What is my locker code?",
         "Your locker code is 4411.",
     ),
 )
 
+_SECOND_PERSON = (
+    (r"\bI am\b", "you are"),
+    (r"\bI'm\b", "you're"),
+    (r"\b[Mm]y\b", "your"),
+    (r"\bmine\b", "yours"),
+    (r"\b(?:me|I)\b", "you"),
+    (r"\b[Oo]ur\b", "your"),
+    (r"\b[Ww]e\b", "you"),
+)
+
 
 def from_notes(question: str, hits: Sequence[Hit]) -> Request:
-    """The two-shot prompt: under 500 tokens for three notes."""
+    """The two-shot prompt: under 500 tokens for three notes. ``hits`` are best first."""
     turns: list[ChatMessage] = []
     for example in _EXAMPLES:
         turns += [UserMessage(_ask(example.notes, example.question)), AssistantMessage(example.answer)]
-    notes = "\n".join(f"- {_bare(hit.text)[:MOST_CHARACTERS]}" for hit in hits)
+    notes = [_to_you(_bare(hit.text)[:MOST_CHARACTERS]) for hit in reversed(hits)]
     return Request(
         "Answer the question from the notes in one short sentence.",
         (*turns, UserMessage(_ask(notes, question))),
@@ -92,5 +103,13 @@ def _bare(note: str) -> str:
     return re.sub(r"^[-*] (?:\d\d:\d\d )?", "", " ".join(note.split()))
 
 
-def _ask(notes: str, question: str) -> str:
-    return f"Notes:\n{notes}\n\nQuestion: {question}"
+def _to_you(note: str) -> str:
+    """What a person said of themselves, said to them: a small model would repeat "my dog" as its own."""
+    for pattern, words in _SECOND_PERSON:
+        note = re.sub(pattern, words, note)
+    return note[:1].upper() + note[1:]
+
+
+def _ask(notes: Sequence[str], question: str) -> str:
+    listed = "\n".join(f"- {note}" for note in notes)
+    return f"Notes:\n{listed}\n\nQuestion: {question}"

@@ -13,6 +13,7 @@ import logging
 import os
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -33,6 +34,9 @@ _ENVIRONMENT = {
     "LITELLM_MODE": "PRODUCTION",
 }
 """Read by litellm when it is imported: its tables come from the package, and it loads no ``.env`` of its own."""
+
+_NO_KEY = "none"
+"""For an address without a key: else litellm would send it the one that it finds in the environment."""
 
 _KINDS: Mapping[str, FailureKind] = {
     "ContextWindowExceededError": "overflow",
@@ -82,14 +86,17 @@ class LiteLLMModel:
             return
         reader = AnswerReader(request)
         try:
-            chunks = await litellm.acompletion(**self._body(request), **self._options())
-            async for chunk in chunks:
-                for delta in reader.feed(chunk.model_dump(warnings=False)):
-                    yield delta
+            async with aclosing(await litellm.acompletion(**self._body(request), **self._options())) as chunks:
+                async for chunk in chunks:
+                    for delta in reader.feed(chunk.model_dump(warnings=False)):
+                        yield delta
         except Exception as error:  # its exceptions have no common root, and a failure of a model is an event
             if not reader.is_complete:
                 yield self._failure(error)
                 return
+        if not reader.is_complete:
+            yield failures.broken_off(self._endpoint, "the connection ended")
+            return
         for event in reader.end():
             yield event
 
@@ -97,9 +104,10 @@ class LiteLLMModel:
         """Nothing is held here: litellm keeps its connections in a cache of its own, and closes them at exit."""
 
     def _options(self) -> dict[str, Any]:
+        key, url = self._endpoint.key, self._endpoint.url
         return {
-            "api_base": self._endpoint.url,
-            "api_key": self._endpoint.key,
+            "api_base": url,
+            "api_key": key or (_NO_KEY if url else None),
             "num_retries": 0,
             "max_retries": 0,
             "stream_timeout": self._silence,

@@ -19,6 +19,8 @@ HOW_TO_ADD_A_MODEL = (
 NOTHING_NOTED = 'There is nothing in my notes yet. Say "remember that …" and I keep it.'
 NOT_IN_MEMORY = 'That isn\'t in my memory. Tell me "remember that …" and it will be.'
 
+WITHHELD = "I left a password or key out of it: those don't belong into notes."
+
 MOST_LISTED = 10
 MOST_QUOTED = 3
 
@@ -47,7 +49,8 @@ async def remember(what: str, memory: Memory, scope: Scope) -> AsyncIterator[Eve
     """Keep the person's own words and say where."""
     written = await memory.append(what, scope=scope)
     yield Noted(written.text, written.citation, is_told=True)
-    yield Answered(f"Noted: {written.text} ({written.citation})", None)
+    left_out = f"\n\n{WITHHELD}" if written.withheld else ""
+    yield Answered(f"Noted: {written.text} ({written.citation}){left_out}", None)
 
 
 async def listing(memory: Memory, scope: Scope) -> str:

@@ -45,11 +45,19 @@ async def test_a_question_gets_the_best_notes_in_a_short_prompt(make_agent: Make
     (request,) = model.requests
     last = request.messages[-1]
     assert isinstance(last, UserMessage)
-    assert "my dog is called Biscuit" in last.text
-    assert last.text.count("my dog ") <= MOST_NOTES + 1
+    notes = [line for line in last.text.splitlines() if line.startswith("- ")]
+    assert len(notes) == MOST_NOTES
+    assert notes[-1] == "- Your dog is called Biscuit", "the best one last, said to the person"
     assert request.tools == ()
     assert request.temperature == 0.0
     assert tokens(request.system) + sum(map(estimate, request.messages)) < 500
+
+
+async def test_a_secret_is_not_kept_and_that_is_said(make_agent: MakeAgent, tmp_path: Path) -> None:
+    """G-MEM-35: neither on disk nor in silence."""
+    text, _ = await answer(make_agent(None), question("remember that my key is sk-test-AAAAAAAAAAAAAAAAAAAAAAAA"))
+    assert "left a password or key out" in text
+    assert "sk-test-AAAA" not in (tmp_path / "home" / "memory" / "2026-11-30.md").read_text()
 
 
 @pytest.mark.parametrize("uses_a_model", [True, False])

@@ -84,6 +84,34 @@ async def test_usage_and_what_is_sent(connect: Connect) -> None:
     assert (sent.body["model"], sent.body["temperature"]) == ("fake", 0.3)
 
 
+async def test_no_key_of_the_environment_is_sent_to_an_address_of_ones_own(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server, model = await connect([Reply("Hi")], api_key=None)
+    assert (await outcome_of(model)).text == "Hi"
+    assert KEY not in str(server.requests[0].headers)
+
+
+async def test_closing_the_stream_hangs_up(connect: Connect) -> None:
+    gone = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        chunk = b'data: {"id":"1","choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + chunk)
+        while await reader.read(65536):
+            pass
+        gone.set()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        _, model = await connect([], base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        stream = model.stream(ASKED)
+        assert await anext(stream) == TextDelta("Hi")
+        await stream.aclose()
+        await asyncio.wait_for(gone.wait(), 5)
+
+
 async def test_a_stream_that_is_cut(connect: Connect) -> None:
     """G-MOD-13: after some text, the failure may be tried again and the text is not taken for the whole."""
     _, model = await connect([Reply("one two three", cut_after=3)])
