@@ -12,7 +12,7 @@ import importlib
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -78,7 +78,7 @@ class LiteLLMModel:
         self._body = partial(body_of, model=model, temperature=temperature, max_output=max_output)
         self._silence = silence
 
-    async def stream(self, request: Request) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         try:
             litellm = await asyncio.to_thread(load)
         except MissingExtra as error:

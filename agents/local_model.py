@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -53,7 +53,7 @@ class LocalModel:
         self._engine: Any = None
         self._thread: ThreadPoolExecutor | None = None
 
-    async def stream(self, request: Request) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         body = body_of(request, self.name, temperature=self._temperature, max_output=self.limits.output)
         reader, endpoint = AnswerReader(request), Endpoint(model=self.name, url=None)
         chunks: asyncio.Queue[_Chunk] = asyncio.Queue()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -96,20 +97,23 @@ async def _call(turn: Turn, request: Request) -> AsyncIterator[Event | _Step]:
         text: list[str] = []
         reasoning: list[str] = []
         failure: Failed | None = None
-        async for event in turn.model.stream(request):
-            match event:
-                case TextDelta(text=piece):
-                    text.append(piece)
-                    yield Delta(piece)
-                case ReasoningDelta(text=piece):
-                    reasoning.append(piece)
-                case Finished(reason=reason, calls=calls, usage=usage):
-                    yield _Step(AssistantMessage("".join(text), calls, "".join(reasoning)), usage, reason == "length")
-                    return
-                case Failed():
-                    failure = event
-                case _:
-                    assert_never(event)
+        async with aclosing(turn.model.stream(request)) as events:
+            async for event in events:
+                match event:
+                    case TextDelta(text=piece):
+                        text.append(piece)
+                        yield Delta(piece)
+                    case ReasoningDelta(text=piece):
+                        reasoning.append(piece)
+                    case Finished(reason=reason, calls=calls, usage=usage):
+                        yield _Step(
+                            AssistantMessage("".join(text), calls, "".join(reasoning)), usage, reason == "length"
+                        )
+                        return
+                    case Failed():
+                        failure = event
+                    case _:
+                        assert_never(event)
         failure = failure or Failed("network", f"{turn.model.name} ended without an answer.")
         if not failure.may_retry or text or attempt == TRIES:
             yield Broken(failure)

@@ -6,7 +6,7 @@ failure is an event, never an exception. Knows no provider, no workspace and no 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -141,7 +141,7 @@ class Model(Protocol):
     uses_tools: bool
     """False for a model that can't be trusted to call a tool: the program then drives the memory itself."""
 
-    def stream(self, request: Request) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         """One call: deltas, then exactly one ``Finished`` or ``Failed``. Closing the iterator ends the call."""
 
     async def close(self) -> None:

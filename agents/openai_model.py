@@ -7,7 +7,7 @@ how it ended; trying again is the agent's. Knows no provider's table and reads n
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,7 @@ class OpenAIModel:
         self._silence = silence
         self._session: aiohttp.ClientSession | None = None
 
-    async def stream(self, request: Request) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         import aiohttp
 
         answer = Answer(request, self._endpoint)

@@ -5,7 +5,7 @@ Of the same rank as the real clients; for tests of the loop, which does no I/O o
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from agents.model import Failed, Finished, Limits, ModelEvent, Request, TextDelta, ToolCall, Usage
@@ -33,7 +33,7 @@ class FakeModel:
     uses_tools: bool = True
     requests: list[Request] = field(default_factory=list)
 
-    async def stream(self, request: Request) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         number = min(len(self.requests), len(self.scripts) - 1)
         self.requests.append(request)
         for event in self.scripts[number]:
