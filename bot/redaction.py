@@ -11,20 +11,13 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
+from workspaces.key_shapes import KEY
+
 _SHORTEST = 6
 REDACTED = "[secret]"
 
 _NAME = re.compile(r"(?:^|[_-])(?:token|key|secret|password|passwd|credentials?)$", re.IGNORECASE)
 
-_LOOKS = re.compile(
-    r"(?<!\d)\d{6,12}:[A-Za-z0-9_-]{30,}"  # Telegram bot token, also within /bot<token>/getMe
-    r"|\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic, OpenRouter and their kin
-    r"|\bxox[abeprs]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}"  # Slack
-    r"|\b[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}"  # Discord
-    r"|\bAIza[A-Za-z0-9_-]{35}"  # Google
-    r"|\bgh[pousr]_[A-Za-z0-9]{30,}|\bhf_[A-Za-z0-9]{30,}|\bgsk_[A-Za-z0-9]{20,}"  # GitHub, Hugging Face, Groq
-    r"|\bAKIA[A-Z0-9]{16}\b"  # AWS
-)
 _CARRIED = re.compile(
     r"(?P<lead>\bBearer\s+|[?&](?:api_?key|key|token|access_token)=)[^\s&\"']{4,}"
     r"|(?P<user>://[^/\s:@]*:)[^/\s@]+(?=@)",
@@ -39,7 +32,7 @@ def names_a_secret(name: str) -> bool:
 
 
 def looks_secret(text: str) -> bool:
-    return bool(_LOOKS.search(text))
+    return bool(KEY.search(text))
 
 
 def masked(secret: str) -> str:
@@ -63,7 +56,7 @@ class Redactor:
     def __call__(self, text: str) -> str:
         if self._known is not None:
             text = self._known.sub(REDACTED, text)
-        text = _LOOKS.sub(REDACTED, text)
+        text = KEY.sub(REDACTED, text)
         return _CARRIED.sub(lambda match: (match["lead"] or match["user"]) + REDACTED, text)
 
 

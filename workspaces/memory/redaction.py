@@ -1,4 +1,4 @@
-"""Takes secrets out of a text before it touches the disk. Knows the shapes of common keys, and no file.
+"""Takes secrets out of a text before it touches the disk. Knows no file.
 
 It errs on the side of taking out: a password that is a plain word is taken for one only after "is", ":" or "=".
 """
@@ -7,22 +7,10 @@ from __future__ import annotations
 
 import re
 
+from workspaces.key_shapes import KEY
+
 WITHHELD = "[secret withheld]"
 
-_KEYS = re.compile(
-    r"""
-      -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
-    | \b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}                   # OpenAI, Anthropic, Stripe and who imitates them
-    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b                          # AWS
-    | \b(?:gh[pousr]_|github_pat_|glpat-|hf_|npm_|pypi-)[A-Za-z0-9_-]{16,}
-    | \bxox[a-z]-[A-Za-z0-9-]{10,} | \bxapp-[A-Za-z0-9-]{10,}                              # Slack
-    | \b\d{6,12}:[A-Za-z0-9_-]{30,} | \b\d{6,12}:AA[A-Za-z0-9_-]{10,}                      # Telegram
-    | \b[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}                  # Discord
-    | \bAIza[A-Za-z0-9_-]{30,}                                                             # Google
-    | \beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*                          # JSON web tokens
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 _LOGIN = re.compile(r"(?<=://)([^\s:/@]+):([^\s/@]+)(?=@)")
 _NAMED = re.compile(
     r"""(?ix)
@@ -44,7 +32,7 @@ _PLAIN = frozenset(_PLAIN_WORDS.split())
 
 def redacted(text: str) -> tuple[str, int]:
     """``text`` with each secret replaced, and how many there were."""
-    text, keys = _KEYS.subn(WITHHELD, text)
+    text, keys = KEY.subn(WITHHELD, text)
     text, logins = _LOGIN.subn(rf"\1:{WITHHELD}", text)
     count = keys + logins
 
