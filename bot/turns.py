@@ -38,7 +38,7 @@ MOST_TRIES = 3
 TYPING_SECONDS = 4.5
 """Telegram and Discord show "typing" for about five seconds a call."""
 
-TIRED = "I tried to answer this three times and failed each time; I'm sorry. It is in the log (limpet where)."
+TIRED = "I tried three times to answer this and never got to the end; I am sorry. Could you say it another way?"
 STOPPED = "Stopped."
 FORWARDED = "(I forward you this.)"
 NOT_NOW = "I can't answer right now. Your message is kept: please try again later."
