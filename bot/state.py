@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workspaces.database import DatabaseError, connect_async
+from workspaces.database import DatabaseError, connect_async, sqlite
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -108,13 +108,17 @@ class State:
     async def transaction(self) -> AsyncIterator[aiosqlite.Connection]:
         """A write transaction: committed at the end of the block, rolled back when it raises or is cancelled."""
         async with self._writing:
-            await self._connection.execute("BEGIN IMMEDIATE")
             try:
+                await self._connection.execute("BEGIN IMMEDIATE")
                 yield self._connection
+                await asyncio.shield(self._connection.execute("COMMIT"))
             except BaseException:
-                await asyncio.shield(self._connection.execute("ROLLBACK"))
+                # One thread runs the statements in the order in which they were given: a BEGIN that was cancelled while
+                # it waited for another process's lock is undone by this as well, and so is a COMMIT that a full disk
+                # refused.
+                with suppress(sqlite().OperationalError):  # it never began, or has ended
+                    await asyncio.shield(self._connection.execute("ROLLBACK"))
                 raise
-            await asyncio.shield(self._connection.execute("COMMIT"))
 
     async def rows(self, sql: str, *values: Any) -> list[Any]:
         """All rows of a query."""

@@ -53,6 +53,27 @@ async def test_a_cancelled_transaction_is_rolled_back(state: State) -> None:
     assert len(await state.rows("SELECT * FROM moved")) == 1
 
 
+async def test_a_begin_that_was_cancelled_while_it_waited_leaves_nothing_open(state: State, tmp_path: Path) -> None:
+    other = sqlite().connect(tmp_path / "limpet.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    async def write(chat: str) -> None:
+        async with state.transaction() as db:
+            await db.execute("INSERT INTO moved VALUES ('c', 'a', ?, 'x')", (chat,))
+
+    task = asyncio.create_task(write("1"))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    next_one = asyncio.create_task(write("2"))
+    await asyncio.sleep(0)
+    other.execute("COMMIT")
+    other.close()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await next_one
+    assert await state.rows("SELECT chat FROM moved") == [("2",)]
+
+
 async def test_a_newer_schema_is_refused_with_the_mend(tmp_path: Path) -> None:
     path = tmp_path / "limpet.sqlite"
     connection = sqlite().connect(path)
