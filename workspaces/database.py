@@ -7,6 +7,7 @@ aiosqlite; the memory, whose units of work are many statements long, in one thre
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib
 import importlib.util
@@ -117,9 +118,9 @@ async def connect_async(
     """``connect`` behind aiosqlite; closed at the end of the block."""
     import aiosqlite
 
-    connection = aiosqlite.Connection(
-        lambda: connect(path, vectors=vectors, synchronous=synchronous), iter_chunk_size=64
-    )
+    # Opened here and handed over: aiosqlite's thread would outlive a connection that could not be opened.
+    opened = await asyncio.to_thread(connect, path, vectors=vectors, synchronous=synchronous)
+    connection = aiosqlite.Connection(lambda: opened, iter_chunk_size=64)
     try:
         yield await connection
     finally:
