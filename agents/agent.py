@@ -7,7 +7,7 @@ left it. Knows no chat platform: a question comes with its scope, an answer is a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -97,7 +97,10 @@ class Agent:
             return
         before = conversation.messages(e for e in transcript.entries() if e.turn != question.turn)
         if not mine:
-            self._write(transcript, question.turn, UserMessage(question.text))
+            quotations = [asdict(quotation) for quotation in question.quotations]
+            said = {"text": question.text, "sender": question.sender, "quotations": quotations}
+            at = question.at.isoformat()
+            transcript.append(turn=question.turn, kind="user", at=at, body=said)
         spoken = False
         async for event in self._turn(question, before, conversation.messages(mine)[1:]):
             match event:

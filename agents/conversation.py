@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any, assert_never
 
 from agents.model import AssistantMessage, ChatMessage, ToolCall, ToolResult, UserMessage
+from agents.quoting import one_line, quoted
 from workspaces.transcript import Entry
 
 INTERRUPTED = "Interrupted: the program was stopped while this ran. It may or may not have had an effect."
@@ -67,10 +68,18 @@ def _interrupted(waiting: Mapping[str, ToolCall]) -> list[ChatMessage]:
 
 
 def _message(entry: Entry) -> ChatMessage | None:
+    """The message of an entry; None for one that holds none, or is damaged."""
+    try:
+        return _read(entry)
+    except (KeyError, TypeError, AttributeError):
+        return None
+
+
+def _read(entry: Entry) -> ChatMessage | None:
     body = entry.body
     match entry.kind:
         case "user":
-            return UserMessage(str(body.get("text", "")))
+            return UserMessage(_said(body))
         case "assistant":
             calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in body.get("tool_calls", ()))
             return AssistantMessage(str(body.get("text", "")), calls, str(body.get("reasoning", "")))
@@ -78,3 +87,10 @@ def _message(entry: Entry) -> ChatMessage | None:
             return ToolResult(body["call_id"], body["name"], str(body["text"]), bool(body.get("is_error")))
         case _:
             return None
+
+
+def _said(body: Mapping[str, Any]) -> str:
+    """A person's words as they were: what they quoted in its fence, and who spoke where several do."""
+    foreign = [quoted(str(q["text"]), str(q["source"])) for q in body.get("quotations", ())]
+    who = f"[{one_line(str(body['sender']), 60)}] " if body.get("sender") else ""
+    return "\n\n".join([*foreign, who + str(body.get("text", ""))])

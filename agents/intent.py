@@ -89,6 +89,10 @@ _ABOUT_THEM = re.compile(
 """A question about us that speaks of nothing that could be in a note is small talk ("how are you?")."""
 
 
+_TAIL = 200
+"""Characters from the end in which a closing "remember that" is looked for."""
+
+
 def intent(text: str) -> Intent:
     """The intent of one message."""
     said = text.strip()
@@ -101,14 +105,21 @@ def intent(text: str) -> Intent:
     return Talk(said)
 
 
+def _asked_last(said: str) -> str | None:
+    """What stands before a request to remember at the very end; only the end is looked at, however long the text."""
+    head, tail = said[:-_TAIL], said[-_TAIL:]
+    match = _ASKED_LAST.match(tail)
+    return head + match["what"] if match else None
+
+
 def _to_remember(said: str) -> str | None:
     if said.endswith(("?", "？")) and not re.match(r"^(?:can|could|would|will) you\b", said, re.IGNORECASE):
         return None
-    for pattern in (_ASKED_FIRST, _ASKED_LAST):
-        match = pattern.match(said)
-        if match is None:
+    first = _ASKED_FIRST.match(said)
+    for what in (first["what"] if first else None, _asked_last(said)):
+        if what is None:
             continue
-        what = match["what"].strip().strip('"“”').rstrip("?？")
+        what = what.strip().strip('"“”').rstrip("?？")
         if len(what) > 2 and not _NOTHING_TO_KEEP.match(what):
             return what
     return None

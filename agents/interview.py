@@ -24,6 +24,8 @@ _GREETING = re.compile(
     r"^(?:hi|hello|hey|hiya|good (?:morning|evening|afternoon|day)|hallo|hola|salut|ciao|/start)\b[\s!.,]*\w*[!.]*$",
     re.IGNORECASE,
 )
+_LONGEST_GREETING = 60
+
 _SAID_NAME = re.compile(r"^(?:i'?m|i am|my name is|call me|it'?s|this is|you can call me)\s+(.+?)[.!]*$", re.IGNORECASE)
 _NAME_LIKE = re.compile(r"^[^\W\d_][\w'’.-]*(?: [^\W\d_][\w'’.-]*){0,3}$")
 _SENTENCE = re.compile(
@@ -36,7 +38,8 @@ _SENTENCE = re.compile(
 
 def is_greeting(text: str) -> bool:
     """Whether a message only says hello."""
-    return bool(_GREETING.match(text.strip()))
+    said = text.strip()
+    return len(said) <= _LONGEST_GREETING and bool(_GREETING.match(said))
 
 
 @dataclass(frozen=True, slots=True)

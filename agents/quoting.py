@@ -6,18 +6,24 @@ Notes, files and other people's words reach a model only through here.
 from __future__ import annotations
 
 import re
+import unicodedata
 
-_FENCE = re.compile(r"<(\s*/?\s*note\b)", re.IGNORECASE)
+_FENCE = re.compile(r"[<＜﹤](\s*[/／\s]*note\b)", re.IGNORECASE)
 
 
 def quoted(text: str, source: str) -> str:
     """``text`` between ``<note>`` tags; tags of that name inside it are disarmed."""
-    disarmed = _FENCE.sub(r"‹\1", text)
+    disarmed = _FENCE.sub(r"‹\1", _visible(text))
     return f'<note source="{one_line(source, 200)}">\n{disarmed}\n</note>'
+
+
+def _visible(text: str) -> str:
+    """``text`` without what is not seen and could hide a tag or turn a line around (zero width, bidi, controls)."""
+    return "".join(ch for ch in text if ch in "\n\t" or unicodedata.category(ch) not in ("Cc", "Cf"))
 
 
 def one_line(text: str, most: int) -> str:
     """A name or title as it may stand in a prompt: one line, no quotes or tags, at most ``most`` characters."""
-    flat = " ".join(text.split())
+    flat = " ".join(_visible(text).split())
     flat = re.sub(r'[<>"`]', "'", flat)
     return flat if len(flat) <= most else flat[: most - 1] + "…"

@@ -44,7 +44,9 @@ from bot.people import People
 from bot.roster import Roster
 from bot.router import Explanation, Route, route
 from bot.state import State
-from bot.turns import Turns
+from bot.turns import EXIT_INTERRUPTED, EXIT_TEMPORARY, STOPPED, Turns
+from workspaces.database import sqlite
+from workspaces.scope import Level
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +66,7 @@ ASK_TO_PAIR = (
 )
 
 NOTHING_RUNS = "Nothing is running."
+OVER = "That turn ended while the connection was lost. Ask again, or look at what was said: limpet chat"
 
 
 def now() -> datetime:
@@ -240,7 +243,12 @@ class Hub:
         """Take one inbound event; what has to be durable is durable when this returns."""
         match event:
             case Message():
-                await self._message(event)
+                try:
+                    await self._message(event)
+                except (OSError, sqlite().Error):
+                    raise  # it can't be stored now: the platform keeps it and brings it again
+                except Exception:  # its own fault: read again and again it would hold up everything behind it
+                    log.exception("message.refused", channel=event.address.channel, account=event.address.account)
             case Moved(address=address, to_chat=to_chat):
                 await self._people.move(address, to_chat)
             case Edited() | Deleted() | Reacted() | Pressed() | Membership():
@@ -258,7 +266,8 @@ class Hub:
             case Decision.ALLOW:
                 session = (await self._gate.explain(message, verdict)).route.session
                 if message.text.strip() == "/stop":
-                    await self._stop_turn(message, session)
+                    if await self.inbox.put(message, session, done=True):  # a replay stops nothing
+                        await self._stop_turn(message, session, verdict)
                 elif await self.inbox.put(message, session):
                     self._turns.wake(session)
                 else:
@@ -285,21 +294,34 @@ class Hub:
         self._outbox.arrived(address)
 
     async def _said_again(self, message: Message) -> None:
-        """A replay is a no-op; but a console that asks again after a break has to hear that its turn is over."""
-        adapter = self._adapters[message.address.channel, message.address.account]
-        if isinstance(adapter, Narrator) and await self.inbox.is_done(message):
-            await adapter.done(message.address, message.id, TurnReport(parts=0))
-
-    async def _stop_turn(self, message: Message, session: str) -> None:
-        """A turn that is stopped says so itself."""
-        if self._turns.stop(session):
-            return
+        """A replay is a no-op; but a console that asks again after a break has to hear what became of its turn."""
         address = message.address
         adapter = self._adapters[address.channel, address.account]
+        known = await self.inbox.turn_of(message)
+        if not isinstance(adapter, Narrator) or known is None or not known[1]:
+            return
+        if parts := await self._outbox.unsent(known[0]):
+            await adapter.done(address, message.id, TurnReport(parts=parts))
+        else:
+            await adapter.fail(address, message.id, OVER, EXIT_TEMPORARY)
+
+    async def _stop_turn(self, message: Message, session: str, verdict: Verdict) -> None:
+        """End what runs or waits in the session for this sender; an owner may end anyone's."""
+        address = message.address
+        sender = None if verdict.level is Level.OWNER else message.sender.id
+        if self._turns.stop(session, sender):
+            return  # a turn that is stopped says so itself
+        given_up = [item for item in await self.inbox.waiting(session) if sender in (None, item.message.sender.id)]
+        for item in given_up:
+            await self.inbox.done(item, ())
+        adapter = self._adapters[address.channel, address.account]
         if isinstance(adapter, Narrator):
+            for item in given_up:
+                await adapter.fail(address, item.message.id, STOPPED, EXIT_INTERRUPTED)
             await adapter.done(address, message.id, TurnReport(parts=0))
             return
-        await self._outbox.put(_turn_of("stop", message), [Part(address, FormattedText(NOTHING_RUNS))])
+        said = STOPPED if given_up else NOTHING_RUNS
+        await self._outbox.put(_turn_of("stop", message), [Part(address, FormattedText(said))])
 
     async def _ask_to_pair(self, message: Message) -> None:
         code = await self._pairing.ask(message)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import structlog
+
 from adapters.adapter import Adapter, Health
+from workspaces.database import sqlite
 
 if TYPE_CHECKING:
     from bot.state import State
+
+log = structlog.get_logger(__name__)
 
 PERIOD_SECONDS = 1.0
 
@@ -41,15 +47,19 @@ class HealthBoard:
     async def keep(self) -> None:
         """Until cancelled."""
         while True:
-            for adapter in self._adapters:
-                await self._write(adapter, adapter.health)
+            try:
+                for adapter in self._adapters:
+                    await self._write(adapter, adapter.health)
+            except sqlite().OperationalError as error:  # a full disk: what is shown may be old, the channels go on
+                log.warning("health.not_written", reason=str(error))
             await asyncio.sleep(PERIOD_SECONDS)
 
     async def stopped(self) -> None:
         """The hub ends: the channels are not running, unless one failed and a person has to mend it."""
-        for adapter in self._adapters:
-            if adapter.health.state != "failed":
-                await self._write(adapter, Health("stopped"))
+        with suppress(sqlite().OperationalError):
+            for adapter in self._adapters:
+                if adapter.health.state != "failed":
+                    await self._write(adapter, Health("stopped"))
 
     async def _write(self, adapter: Adapter, health: Health) -> None:
         key = (adapter.channel, adapter.account)

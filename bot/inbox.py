@@ -8,6 +8,7 @@ and a process claims its own rows only.
 from __future__ import annotations
 
 import functools
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,20 +56,41 @@ def _messages() -> TypeAdapter[Message]:
 class SqliteInbox:
     """The inbox in the hub's database; ``owner`` names this process."""
 
-    def __init__(self, state: State, outbox: SqliteOutbox, owner: str, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        state: State,
+        outbox: SqliteOutbox,
+        owner: str,
+        clock: Callable[[], datetime],
+        new_turn: Callable[[], str] = lambda: f"turn-{secrets.token_hex(8)}",
+    ) -> None:
         self._state = state
         self._outbox = outbox
         self._owner = owner
         self._clock = clock
+        self._new_turn = new_turn
 
-    async def put(self, message: Message, session: str) -> bool:
+    async def put(self, message: Message, session: str, *, done: bool = False) -> bool:
+        """``done``: it needs no turn (a command that was carried out) and is only remembered."""
         address = message.address
-        event = _messages().dump_json(message).decode()
+        event = "" if done else _messages().dump_json(message).decode()
         async with self._state.transaction() as db:
             cursor = await db.execute(
-                "INSERT OR IGNORE INTO inbox (channel, account, chat, message, session, event, owner, received_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (address.channel, address.account, address.chat, message.id, session, event, self._owner, self._now()),
+                "INSERT OR IGNORE INTO inbox"
+                " (turn, channel, account, chat, message, session, event, owner, done, received_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    self._new_turn(),
+                    address.channel,
+                    address.account,
+                    address.chat,
+                    message.id,
+                    session,
+                    event,
+                    self._owner,
+                    done,
+                    self._now(),
+                ),
             )
             await db.execute(
                 "UPDATE health SET last_in = ? WHERE channel = ? AND account = ?",
@@ -81,31 +103,40 @@ class SqliteInbox:
             rows = await db.execute_fetchall(
                 "UPDATE inbox SET tries = tries + 1 WHERE id ="
                 " (SELECT id FROM inbox WHERE session = ? AND NOT done AND owner = ? ORDER BY id LIMIT 1)"
-                " RETURNING id, session, event, tries",
+                " RETURNING turn, session, event, tries",
                 (session, self._owner),
             )
-        for row_id, of_session, event, tries in rows:
-            return Item(f"turn-{row_id}", of_session, _messages().validate_json(event), tries)
+        for turn, of_session, event, tries in rows:
+            return Item(turn, of_session, _messages().validate_json(event), tries)
         return None
 
     async def done(self, item: Item, parts: Sequence[Part]) -> None:
         async with self._state.transaction() as db:
             await self._outbox.add(db, item.turn, parts)
-            await db.execute(
-                "UPDATE inbox SET done = 1, event = '' WHERE id = ?", (int(item.turn.removeprefix("turn-")),)
-            )
+            await db.execute("UPDATE inbox SET done = 1, event = '' WHERE turn = ?", (item.turn,))
 
-    async def is_done(self, message: Message) -> bool:
-        """Whether ``message`` was accepted before and its turn has ended."""
+    async def waiting(self, session: str) -> list[Item]:
+        """The unanswered messages of a session that this process has, oldest first."""
+        rows = await self._state.rows(
+            "SELECT turn, session, event, tries FROM inbox WHERE session = ? AND NOT done AND owner = ? ORDER BY id",
+            session,
+            self._owner,
+        )
+        return [
+            Item(turn, of_session, _messages().validate_json(event), tries) for turn, of_session, event, tries in rows
+        ]
+
+    async def turn_of(self, message: Message) -> tuple[str, bool] | None:
+        """The turn of a message that was accepted before and whether it has ended; None for one that was not."""
         address = message.address
         row = await self._state.row(
-            "SELECT done FROM inbox WHERE channel = ? AND account = ? AND chat = ? AND message = ?",
+            "SELECT turn, done FROM inbox WHERE channel = ? AND account = ? AND chat = ? AND message = ?",
             address.channel,
             address.account,
             address.chat,
             message.id,
         )
-        return row is not None and bool(row[0])
+        return (row[0], bool(row[1])) if row else None
 
     async def adopt(self, channels: Iterable[tuple[str, str]], is_alive: Callable[[str], bool]) -> list[str]:
         """Take over what dead processes left unanswered on these (channel, account) pairs.

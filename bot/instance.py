@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bot.errors import BotError
 from bot.lock import Lock
 
 
@@ -24,8 +25,10 @@ class Instances:
     def join(self) -> Iterator[str]:
         """Be an instance for the length of the block; yields its id. Files of dead ones are swept away."""
         own = secrets.token_hex(8)
-        lock = Lock(self._path(own))
-        lock.acquire()
+        lock = Lock(self._folder / f"{own}.new")
+        if not lock.acquire():
+            raise BotError(f"{lock.path} is locked by another process", "try again")
+        lock.path = lock.path.rename(self._path(own))  # it has its name only once it is locked: none looks dead
         for path in self._folder.glob("*.lock"):
             if path != lock.path and Lock(path).holder() is None:
                 path.unlink(missing_ok=True)

@@ -9,6 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+FIRST_RETRY_SECONDS = 1.0
+LONGEST_RETRY_SECONDS = 30.0
+"""How long a lane rests after a fault of its work: a full disk or a busy database passes, and nothing must be lost."""
+
 Work = Callable[[str], Awaitable[bool]]
 """Does the next piece of work of a key; False when there was none."""
 
@@ -16,9 +20,18 @@ Work = Callable[[str], Awaitable[bool]]
 class Lanes:
     """At most one task per key, at most ``limit`` of them working at once (None: no limit)."""
 
-    def __init__(self, work: Work, *, limit: int | None = None, failed: Callable[[str, Exception], None]) -> None:
+    def __init__(
+        self,
+        work: Work,
+        *,
+        limit: int | None = None,
+        failed: Callable[[str, Exception], None],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """``failed`` is told of a fault of the work, which is then tried again."""
         self._work = work
         self._failed = failed
+        self._sleep = sleep
         self._places = asyncio.Semaphore(limit) if limit is not None else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._woken: set[str] = set()
@@ -49,13 +62,18 @@ class Lanes:
         await asyncio.gather(*running, return_exceptions=True)
 
     async def _run(self, key: str) -> None:
+        rest = FIRST_RETRY_SECONDS
         try:
             while key in self._woken and not self._closed:
                 self._woken.discard(key)
-                while not self._closed and await self._next(key):
-                    pass
-        except Exception as error:  # a fault in one lane must not stop the others, nor go unseen
-            self._failed(key, error)
+                try:
+                    while not self._closed and await self._next(key):
+                        rest = FIRST_RETRY_SECONDS
+                except Exception as error:  # a fault in one lane must not stop the others, nor go unseen
+                    self._failed(key, error)
+                    self._woken.add(key)
+                    await self._sleep(rest)
+                    rest = min(2 * rest, LONGEST_RETRY_SECONDS)
         finally:
             del self._tasks[key]
 

@@ -20,9 +20,10 @@ import structlog
 
 from adapters.adapter import Adapter
 from adapters.errors import Absent, AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected
-from adapters.message import Address, Part
+from adapters.message import Address, Part, Receipt
 from adapters.text import FormattedText
 from bot.lanes import Lanes
+from workspaces.database import sqlite
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -144,6 +145,13 @@ class SqliteOutbox:
             (self._owner, channel, account, owner),
         )
 
+    async def unsent(self, turn: str) -> int:
+        """How many parts of a turn are still to be sent."""
+        row = await self._state.row(
+            "SELECT count(*) FROM outbox WHERE turn = ? AND state IN ('pending', 'attempting')", turn
+        )
+        return int(row[0]) if row else 0
+
     async def idle(self) -> None:
         """Wait until nothing is left to send."""
         await self._lanes.idle()
@@ -158,34 +166,65 @@ class SqliteOutbox:
         adapter = self._adapters.get((row.channel, row.account))
         if adapter is None:
             return False  # a channel that is not running here: the part waits for it
-        await self._mark(row, "attempting")
+        if not await self._begin(row):
+            return True  # it was never committed, or somebody else has it: look again
         try:
-            receipt = await adapter.send(_marked(row), row.key)
+            receipt = await self._send(row, adapter)
         except AdapterError as error:
             return await self._refused(row, adapter, error)
         await self._finish(row, "sent", message_id=receipt.message_id)
         return True
 
+    async def _send(self, row: _Row, adapter: Adapter) -> Receipt:
+        """One part; one that may have arrived before carries the marker, or has it ahead where both are too long."""
+        if not row.repeat:
+            return await adapter.send(row.part, row.key)
+        marked, limit = _marked(row.part), adapter.capabilities.text_limit
+        if not limit or adapter.measure(marked.text) <= limit:
+            return await adapter.send(marked, row.key)
+        await adapter.send(replace(row.part, text=FormattedText(REPEATED.strip())), f"{row.key}/repeat")
+        return await adapter.send(row.part, row.key)
+
+    async def _begin(self, row: _Row) -> bool:
+        """Mark the part before the call; False when it is not there to be sent any more."""
+        async with self._state.transaction() as db:
+            cursor = await db.execute(
+                "UPDATE outbox SET state = 'attempting', tries = tries + 1 WHERE id = ? AND state = 'pending'",
+                (row.id,),
+            )
+            return cursor.rowcount == 1
+
+    async def _written(self, write: Callable[[], Awaitable[None]]) -> None:
+        """What became of a call has to be on disk before the lane goes on, however long a full disk lasts."""
+        rest = FIRST_RETRY_SECONDS
+        while True:
+            try:
+                return await write()
+            except sqlite().OperationalError as error:
+                log.error("outbox.not_written", reason=str(error))
+                await self._sleep(rest)
+                rest = min(2 * rest, LONGEST_RETRY_SECONDS)
+
     async def _refused(self, row: _Row, adapter: Adapter, error: AdapterError) -> bool:
         """What to do after each class of error; False leaves the lane until it is woken again."""
         match error:
             case RateLimited(retry_after=seconds):
-                await self._mark(row, "pending", str(error))
+                await self._again(row, str(error))
                 await self._sleep(seconds)
                 return True
             case Rejected(formatting=True) if row.part.text.spans:
                 plain = replace(row.part, text=FormattedText(row.part.text.plain))
-                await self._mark(row, "pending", str(error), part=plain)
+                await self._again(row, str(error), part=plain)
                 return True
             case Ambiguous():
                 log.warning("send.uncertain", key=row.key, account=adapter.account, reason=str(error))
                 await self._finish(row, "uncertain", error=str(error))
                 return True
             case AuthFailed() | Absent():
-                await self._mark(row, "pending", str(error))
+                await self._again(row, str(error))
                 return False
             case _ if error.may_retry:
-                await self._mark(row, "pending", str(error))
+                await self._again(row, str(error))
                 await self._sleep(self._backoff(row.tries))
                 return True
             case _:
@@ -210,25 +249,32 @@ class SqliteOutbox:
         number, turn, part, channel, account, body, tries, repeat = row
         return _Row(number, f"{turn}/{part}", channel, account, _parts().validate_json(body), tries, bool(repeat))
 
-    async def _mark(self, row: _Row, state: str, error: str | None = None, *, part: Part | None = None) -> None:
+    async def _again(self, row: _Row, error: str, *, part: Part | None = None) -> None:
+        """The part waits for its next try."""
         body = _parts().dump_json(part or row.part).decode()
-        async with self._state.transaction() as db:
-            await db.execute(
-                "UPDATE outbox SET state = ?, error = ?, body = ?, tries = tries + (? = 'attempting') WHERE id = ?",
-                (state, error, body, state, row.id),
-            )
+
+        async def write() -> None:
+            async with self._state.transaction() as db:
+                await db.execute(
+                    "UPDATE outbox SET state = 'pending', error = ?, body = ? WHERE id = ?", (error, body, row.id)
+                )
+
+        await self._written(write)
 
     async def _finish(self, row: _Row, state: str, *, message_id: str | None = None, error: str | None = None) -> None:
-        async with self._state.transaction() as db:
-            await db.execute(
-                "UPDATE outbox SET state = ?, message_id = ?, error = ?,"
-                " body = CASE WHEN ? = 'failed' THEN body ELSE '' END WHERE id = ?",
-                (state, message_id, error, state, row.id),
-            )
-            await db.execute(
-                "UPDATE health SET last_out = ? WHERE ? = 'sent' AND channel = ? AND account = ?",
-                (self._clock().isoformat(), state, row.channel, row.account),
-            )
+        async def write() -> None:
+            async with self._state.transaction() as db:
+                await db.execute(
+                    "UPDATE outbox SET state = ?, message_id = ?, error = ?,"
+                    " body = CASE WHEN ? = 'failed' THEN body ELSE '' END WHERE id = ?",
+                    (state, message_id, error, state, row.id),
+                )
+                await db.execute(
+                    "UPDATE health SET last_out = ? WHERE ? = 'sent' AND channel = ? AND account = ?",
+                    (self._clock().isoformat(), state, row.channel, row.account),
+                )
+
+        await self._written(write)
 
 
 def lane(address: Address) -> str:
@@ -236,12 +282,10 @@ def lane(address: Address) -> str:
     return "\x1f".join((address.channel, address.account, address.space or "", address.chat, address.thread or ""))
 
 
-def _marked(row: _Row) -> Part:
-    if not row.repeat:
-        return row.part
+def _marked(part: Part) -> Part:
     shift = len(REPEATED)
-    spans = tuple(replace(s, start=s.start + shift, end=s.end + shift) for s in row.part.text.spans)
-    return replace(row.part, text=FormattedText(REPEATED + row.part.text.plain, spans))
+    spans = tuple(replace(s, start=s.start + shift, end=s.end + shift) for s in part.text.spans)
+    return replace(part, text=FormattedText(REPEATED + part.text.plain, spans))
 
 
 def _lane_failed(name: str, error: Exception) -> None:

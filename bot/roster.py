@@ -75,12 +75,14 @@ class Roster:
     async def _build(self, name: str) -> Agent:
         zone = zone_of(name, self._settings, self._home)
         workspace = Workspace.open(self._settings.workspace(name, self._home), clock=self._clock, zone=zone)
-        memory = await self._stack.enter_async_context(open_memory(name, self._settings, self._home, clock=self._clock))
-        if self._watch:
-            await self._stack.enter_async_context(memory.watch())
-        model = self._model(name)
-        if model is not None:
-            self._stack.push_async_callback(model.close)
+        model = self._model(name)  # first: it may be refused, and nothing must stay open then
+        async with AsyncExitStack() as stack:
+            if model is not None:
+                stack.push_async_callback(model.close)
+            memory = await stack.enter_async_context(open_memory(name, self._settings, self._home, clock=self._clock))
+            if self._watch:
+                await stack.enter_async_context(memory.watch())
+            self._stack.push_async_exit(stack.pop_all())
         return Agent(
             name=name,
             workspace=workspace,

@@ -22,6 +22,7 @@ VERSION = 1
 _SCHEMA = """
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
+    turn TEXT NOT NULL UNIQUE,          -- random: transcripts outlive this table
     channel TEXT NOT NULL, account TEXT NOT NULL, chat TEXT NOT NULL, message TEXT NOT NULL,
     session TEXT NOT NULL,
     event TEXT NOT NULL,                -- the Message as JSON; emptied when done

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
@@ -20,6 +20,7 @@ from adapters.message import Address, Message
 from agents.agent import Agent, Question, Quotation
 from agents.events import Answered, Broken, Delta, Noted, Notice, Recalled, Stepped, ToolStarted
 from agents.model import Failed, Usage
+from agents.quoting import one_line
 from bot.delivery import parts_of
 from bot.inbox import Item, SqliteInbox
 from bot.lanes import Lanes
@@ -84,17 +85,19 @@ class Turns:
         self._agent = agent
         self._locks = locks
         self._sleep = sleep
-        self._running: dict[str, asyncio.Task[_Outcome]] = {}
+        self._running: dict[str, tuple[Item, asyncio.Task[_Outcome]]] = {}
         self._lanes = Lanes(self._next, limit=MOST_TURNS, failed=_lane_failed)
 
     def wake(self, session: str) -> None:
         """A message of this session was committed."""
         self._lanes.wake(session)
 
-    def stop(self, session: str) -> bool:
-        """End the turn that runs in ``session``; False when none does."""
-        task = self._running.get(session)
-        return task is not None and task.cancel()
+    def stop(self, session: str, sender: str | None) -> bool:
+        """End the turn that runs in ``session`` if it answers ``sender`` (None: whoever); False when none does."""
+        item, task = self._running.get(session, (None, None))
+        if item is None or task is None or sender not in (None, item.message.sender.id):
+            return False
+        return task.cancel()
 
     async def idle(self) -> None:
         """Wait until no turn runs or waits."""
@@ -137,7 +140,9 @@ class Turns:
             await self._inbox.done(item, ())
             return
         agent = await self._agent(route.agent)
-        outcome = await self._stoppable(item, self._answer(item, route, agent, adapter))
+        async with self._alone(route.session) if route.session != item.session else nullcontext():
+            # The level or the link changed since it was accepted: the turn belongs to another session by now.
+            outcome = await self._stoppable(item, self._answer(item, route, agent, adapter))
         await self._finish(item, adapter, outcome, route.scope.level)
         log.info(
             "turn",
@@ -152,7 +157,7 @@ class Turns:
     async def _stoppable(self, item: Item, turn: Coroutine[None, None, _Outcome]) -> _Outcome:
         """Run a turn that ``stop`` can end; a cancellation from outside passes through to it."""
         task = asyncio.create_task(turn, name=item.turn)
-        self._running[item.session] = task
+        self._running[item.session] = (item, task)
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
@@ -203,9 +208,9 @@ class Turns:
                 await narrator.fail(message.address, message.id, STOPPED, EXIT_INTERRUPTED)
             else:
                 code = EXIT_TEMPORARY if failed.may_retry else EXIT_FAILURE
-                await narrator.fail(message.address, message.id, _apology(failed, level), code)
+                await narrator.fail(message.address, message.id, _apology(failed, level, message.address), code)
             return
-        text = outcome.answer if failed is None else _apology(failed, level)
+        text = outcome.answer if failed is None else _apology(failed, level, message.address)
         parts = parts_of(text, message.address, adapter, reply_to)
         await self._inbox.done(item, parts)
         self._outbox.wake(parts)
@@ -233,7 +238,7 @@ def _question(item: Item, route: Route, *, may_interview: bool) -> Question:
     if message.forwarded_from is not None:
         quotations.append(Quotation(text, f"forwarded from {message.forwarded_from or 'somebody'}"))
         text = FORWARDED
-    files = [f"[{a.kind}{f': {a.name}' if a.name else ''}]" for a in message.attachments]
+    files = [f"[{' '.join((a.kind, one_line(a.name, 80))).strip()}]" for a in message.attachments]
     return Question(
         turn=item.turn,
         session=route.session,
@@ -246,9 +251,9 @@ def _question(item: Item, route: Route, *, may_interview: bool) -> Question:
     )
 
 
-def _apology(failure: Failed, level: Level) -> str:
-    """What a person reads when the model failed: the cause and the mend for the owner, no more than that for others."""
-    if level is not Level.OWNER:
+def _apology(failure: Failed, level: Level, address: Address) -> str:
+    """What a person reads when the model failed: cause and mend for the owner among themselves, not for others."""
+    if level is not Level.OWNER or address.kind != "direct":
         return NOT_NOW
     return f"{failure.message} Your message is kept."
 

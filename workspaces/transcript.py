@@ -88,7 +88,7 @@ def _read(path: Path) -> Iterator[Entry]:
 def _parse(line: str) -> Entry | None:
     try:
         raw = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(raw, dict) or not isinstance(raw.get("body"), dict):
         return None  # the header, or nothing of ours

@@ -240,19 +240,23 @@ def _attachments(said: TelegramMessage) -> list[Attachment]:
         photo = max(said.photo, key=lambda size: size.width * size.height)
         return [Attachment("image", photo.file_id, "", photo.file_size, "image/jpeg")]
     if said.voice:
-        return [Attachment("voice", said.voice.file_id, "", said.voice.file_size, said.voice.mime_type)]
+        return [Attachment("voice", said.voice.file_id, "", said.voice.file_size, _type(said.voice.mime_type))]
     if said.video_note:
         return [Attachment("video", said.video_note.file_id, "", said.video_note.file_size, "video/mp4")]
     if said.sticker:
         return [Attachment("sticker", said.sticker.file_id, "", said.sticker.file_size)]
     if clip := said.video or said.animation:
-        return [Attachment("video", clip.file_id, _name(clip.file_name), clip.file_size, clip.mime_type)]
+        return [Attachment("video", clip.file_id, _name(clip.file_name), clip.file_size, _type(clip.mime_type))]
     if said.audio:
         audio = said.audio
-        return [Attachment("audio", audio.file_id, _name(audio.file_name), audio.file_size, audio.mime_type)]
+        return [Attachment("audio", audio.file_id, _name(audio.file_name), audio.file_size, _type(audio.mime_type))]
     if file := said.document:
-        return [Attachment("document", file.file_id, _name(file.file_name), file.file_size, file.mime_type)]
+        return [Attachment("document", file.file_id, _name(file.file_name), file.file_size, _type(file.mime_type))]
     return []
+
+
+def _type(media_type: str | None) -> str | None:
+    return _name(media_type) or None
 
 
 def _name(name: str | None) -> str:

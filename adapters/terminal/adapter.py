@@ -319,7 +319,7 @@ class TerminalAdapter:
             await self._tell_one(client, Goodbye(word.text))
             client.writer.close()
             return
-        client.address = Address(self.channel, self.account, "local", "direct", space=hello.agent)
+        client.address = Address(self.channel, self.account, "local", "direct", space=word.agent)
         client.once = hello.once
         self._arrived(client.address)
 

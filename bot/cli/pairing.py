@@ -28,7 +28,7 @@ def list_codes(ctx: typer.Context, json: JsonOption = False) -> None:
     waiting = _with(ctx.obj, lambda pairing: pairing.waiting())
     now = datetime.now(UTC)
     rows = [
-        (r.code, r.account, r.name or r.sender, f"{max(0, int((r.expires_at - now).total_seconds() // 60))} min left")
+        (r.code, r.account, _who(r), f"{max(0, int((r.expires_at - now).total_seconds() // 60))} min left")
         for r in waiting
     ]
     if not waiting and not json:
@@ -57,13 +57,12 @@ def approve(
         waiting = next((r for r in _with(ctx.obj, lambda p: p.waiting()) if r.code == code.strip().upper()), None)
         if waiting is None:
             _unknown(code)
-        owner = output.confirm(f"Is {waiting.name or waiting.sender} on {waiting.account} you, the owner?")
+        owner = output.confirm(f"Is {_who(waiting)} on {waiting.account} you, the owner?")
     level = Level.OWNER if owner else Level.GUEST
     request = _with(ctx.obj, lambda pairing: pairing.approve(code, level))
     if request is None:
         _unknown(code)
-    who = request.name or request.sender
-    text = f"{who} on {request.account} is {'you: the owner' if owner else 'a guest'} now."
+    text = f"{_who(request)} on {request.account} is {'you: the owner' if owner else 'a guest'} now."
     output.result(text, {**_shown(request), "level": level.name.lower()}, as_json=json)
 
 
@@ -73,7 +72,7 @@ def deny(ctx: typer.Context, code: CodeArgument, json: JsonOption = False) -> No
     request = _with(ctx.obj, lambda pairing: pairing.deny(code))
     if request is None:
         _unknown(code)
-    output.result(f"The code of {request.name or request.sender} is void.", _shown(request), as_json=json)
+    output.result(f"The code of {_who(request)} is void.", _shown(request), as_json=json)
 
 
 def _unknown(code: str) -> NoReturn:
@@ -93,6 +92,15 @@ def _with(home: Home, use: Callable[[Pairing], Awaitable[Result]]) -> Result:
             return await use(Pairing(state, people, clock=now))
 
     return asyncio.run(run())
+
+
+def _who(request: PairingRequest) -> str:
+    """The name, in one harmless line, and the id: names are chosen by whoever asks, ids are not."""
+    from agents.quoting import one_line
+
+    name = one_line(request.name, 40)
+    sender = one_line(request.sender, 40)
+    return f"{name} (id {sender})" if name else f"id {sender}"
 
 
 def _shown(request: PairingRequest) -> dict[str, str]:

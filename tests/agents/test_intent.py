@@ -87,3 +87,19 @@ def test_anything_a_person_types_has_an_intent(text: str) -> None:
     if isinstance(found, Remember):
         assert found.text.strip()
         assert found.text in text
+
+
+@pytest.mark.parametrize(
+    "text", ["a" + "," * 50_000 + "b", "\n" * 50_000 + "x", "please " * 20_000, "hi" + "." * 50_000]
+)
+def test_a_long_message_costs_no_time(text: str) -> None:
+    """A guest must not stall everyone: the cost grows with the length and not with its square."""
+    from agents.interview import is_greeting
+
+    assert intent(text) == Talk(text.strip())
+    assert not is_greeting(text)
+
+
+def test_a_closing_request_keeps_a_long_text_whole() -> None:
+    text = "word " * 500 + "end"
+    assert intent(f"{text}. Remember that, please.") == Remember(text)

@@ -172,6 +172,66 @@ async def test_stop_ends_the_running_turn_at_once(serve: Serve, door: FakeAdapte
         assert [s.text for s in await door.wait_sent(2)] == [turns.STOPPED, "Nothing is running."]
 
 
+async def test_a_replayed_stop_stops_nothing(serve: Serve, door: FakeAdapter) -> None:
+    replies = iter([Reply("never", wait=True), Reply("the second answer", wait=True)])
+    async with ModelServer(lambda _: next(replies)) as server, serve(server):
+        await door.says(door.message("first question"))
+        await server.arrived(1)
+        stop = door.message("/stop")
+        await door.says(stop)
+        await door.wait_sent(1)
+        await door.says(door.message("second question"))
+        await server.arrived(2)
+        await door.says(stop)
+        server.release()
+        assert [s.text for s in await door.wait_sent(2)] == [turns.STOPPED, "the second answer"]
+
+
+async def test_nobody_stops_the_turn_of_another_but_the_owner(serve: Serve, door: FakeAdapter) -> None:
+    channel = f'{OPEN}groups = ["-5"]\n'
+    async with (
+        ModelServer(lambda _: Reply("done", wait=True)) as server,
+        serve(server, channel, 'owners = ["telegram:1"]'),
+    ):
+
+        async def says(text: str, sender: str) -> None:
+            await door.says(door.message(text, sender=sender, chat="-5", kind="group", mentions_me=True))
+
+        await says("think", "2")
+        await server.arrived(1)
+        await says("/stop", "3")
+        assert [s.text for s in await door.wait_sent(1)] == ["Nothing is running."]
+        await says("/stop", "1")
+        assert [s.text for s in await door.wait_sent(2)] == ["Nothing is running.", turns.STOPPED]
+
+
+async def test_a_stop_right_after_the_message_counts(serve: Serve, door: FakeAdapter) -> None:
+    """Before the turn has begun, what waits is given up."""
+    async with ModelServer([Reply("never", wait=True)]) as server, serve(server):
+        await asyncio.gather(door.says(door.message("a question")), door.says(door.message("/stop")))
+        assert [s.text for s in await door.wait_sent(1)] == [turns.STOPPED]
+
+
+async def test_a_lost_state_database_brings_no_old_answers(serve: Serve, door: FakeAdapter, home: Home) -> None:
+    """Transcripts outlive the table of turns: a new turn must never be taken for an old one."""
+    async with ModelServer(echo) as server:
+        async with serve(server):
+            await door.says(door.message("first question"))
+            await door.wait_sent(1)
+        for file in home.state.glob("limpet.sqlite*"):
+            file.unlink()
+        async with serve(server):
+            await door.says(door.message("another thing"))
+            assert (await door.wait_sent(2))[-1].text == "re: another thing"
+
+
+async def test_a_message_with_a_fault_of_its_own_holds_up_no_other(serve: Serve, door: FakeAdapter) -> None:
+    async with ModelServer(echo) as server, serve(server):
+        await door.says(replace(door.message("x"), forwarded_from="bad \ud800"))
+        await door.says(door.message("fine"))
+        assert [s.text for s in await door.wait_sent(1)] == ["re: fine"]
+
+
 async def test_the_owner_is_told_why_and_a_guest_is_not(serve: Serve, door: FakeAdapter) -> None:
     refusal = Reply(status=401, body={"error": {"message": "bad key"}})
     async with ModelServer(lambda _: refusal) as server, serve(server, top='owners = ["telegram:1"]'):

@@ -89,24 +89,30 @@ async def test_no_more_lanes_work_at_once_than_allowed() -> None:
     assert all(n == 0 for n in left.values())
 
 
-async def test_a_fault_in_one_lane_is_reported_and_stops_no_other() -> None:
+async def test_a_fault_in_one_lane_is_reported_tried_again_and_stops_no_other() -> None:
+    """A full disk passes: what was in the lane must not wait for the next message."""
     failed: list[tuple[str, str]] = []
     done: list[str] = []
+    waits: list[float] = []
 
     async def work(key: str) -> bool:
-        if key == "bad":
-            raise RuntimeError("broken")
+        if key == "bad" and len(failed) < 7:
+            raise RuntimeError("full")
         if key in done:
             return False
         done.append(key)
         return True
 
-    lanes = Lanes(work, failed=lambda key, error: failed.append((key, str(error))))
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    lanes = Lanes(work, failed=lambda key, error: failed.append((key, str(error))), sleep=sleep)
     lanes.wake("bad")
     lanes.wake("good")
     await lanes.idle()
-    assert failed == [("bad", "broken")]
-    assert done == ["good"]
+    assert failed == [("bad", "full")] * 7
+    assert sorted(done) == ["bad", "good"]
+    assert waits == [1, 2, 4, 8, 16, 30, 30]
 
 
 @pytest.mark.parametrize("grace", [0.0, 5.0])

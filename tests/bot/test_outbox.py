@@ -214,3 +214,33 @@ async def test_a_living_processes_parts_are_its_own(state: State, clock: Clock) 
     assert await mine.recover(nobody) == 1
     await mine.idle()
     assert [s.text for s in adapter.sent] == ["theirs"]
+
+
+async def test_a_marker_that_makes_a_part_too_long_goes_ahead_of_it(state: State, clock: Clock) -> None:
+    adapter = FakeAdapter()
+    outbox = outbox_of(state, clock, adapter)
+    async with state.transaction() as db:
+        await outbox.add(db, "t", parts("x" * 4090))
+        await db.execute("UPDATE outbox SET state = 'attempting'")
+    after = outbox_of(state, clock, adapter, owner="after the crash")
+    await after.recover(nobody)
+    await after.idle()
+    assert [s.text for s in adapter.sent] == [REPEATED.strip(), "x" * 4090]
+    assert await states(state) == ["sent"]
+
+
+async def test_a_part_that_was_never_committed_is_not_sent(state: State, clock: Clock) -> None:
+    adapter = FakeAdapter()
+    outbox = outbox_of(state, clock, adapter)
+
+    async def roll_back() -> None:
+        async with state.transaction() as db:
+            await outbox.add(db, "t", parts("never"))
+            outbox.wake(parts("never"))
+            await asyncio.sleep(0.05)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        await roll_back()
+    await outbox.idle()
+    assert adapter.sent == []

@@ -45,8 +45,6 @@ async def pair(limpet: Limpet, telegram: TelegramApi, *how: str) -> None:
 async def test_a_stranger_gets_a_code_and_nothing_else(limpet: Limpet, telegram: TelegramApi) -> None:
     async with ModelServer() as server:
         connect(limpet, telegram, server)
-        await limpet("chat", "--once", "--agent", "main", "hello")
-        server.requests.clear()
         async with limpet.hub():
             telegram.says("let me in", user=BOB)
             (sent,) = await telegram.wait_sent(1)

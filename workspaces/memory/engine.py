@@ -174,9 +174,7 @@ class Memory:
 
         def write() -> tuple[int, int]:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return notes.append(
-                path, start, note, lambda old: self._history.record(now, scope.area, relative, note, start, old)
-            )
+            return notes.append(path, start, note, lambda: self._history.record(now, scope.area, relative, note, start))
 
         first, last = await asyncio.to_thread(write)
         self._change()

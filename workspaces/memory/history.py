@@ -21,7 +21,7 @@ from typing import Any
 class Write:
     """One write: ``text`` was added to ``path`` in ``area``. ``start`` is what a new file began with.
 
-    ``id`` is where its line starts in the journal, in bytes. ``copy`` names the old text, None where there was none.
+    ``id`` is where its line starts in the journal, in bytes.
     """
 
     id: int
@@ -30,7 +30,6 @@ class Write:
     path: str
     text: str
     start: str
-    copy: str | None
 
 
 _WRITE = {field.name for field in fields(Write)}
@@ -43,12 +42,16 @@ class History:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def record(self, at: datetime, area: str, path: str, text: str, start: str, old: bytes | None) -> None:
-        """Keep ``old`` and note the write that is about to happen. Raises OSError."""
+    def record(self, at: datetime, area: str, path: str, text: str, start: str) -> None:
+        """Note that ``text`` is about to be added to the end of a file. Raises OSError.
+
+        No copy is kept: what was before is the file without ``text``, and a copy for each note of a day would make
+        the history grow with their square.
+        """
         with self._journal() as journal:
-            write = Write(os.lseek(journal, 0, os.SEEK_END), at.isoformat(), area, path, text, start, None)
-            copy = self._keep(write, old) if old is not None else None
-            self._add(journal, {**asdict(write), "copy": copy})
+            self._add(
+                journal, asdict(Write(os.lseek(journal, 0, os.SEEK_END), at.isoformat(), area, path, text, start))
+            )
 
     def last(self, area: str) -> Write | None:
         """The newest write in ``area`` that was not settled since."""

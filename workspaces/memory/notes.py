@@ -46,10 +46,10 @@ def sanitized(text: str) -> str:
     return "".join(ch for ch in whole if ch in "\n\t" or unicodedata.category(ch) != "Cc")
 
 
-def append(path: Path, start: str, note: str, before: Callable[[bytes | None], None]) -> tuple[int, int]:
+def append(path: Path, start: str, note: str, before: Callable[[], None]) -> tuple[int, int]:
     """Write ``note`` at the end of ``path``, after ``start`` where the file is new or empty; its lines, from 1.
 
-    ``before`` gets the bytes the file had (None for no file) ahead of the one write; what it raises stops it. The
+    ``before`` is called ahead of the one write; what it raises stops it. The
     bytes are on the disk when this returns. Raises OSError.
     """
     told = False
@@ -62,7 +62,7 @@ def append(path: Path, start: str, note: str, before: Callable[[bytes | None], N
             text = files.decode(old).text
             lead = start if not text else "" if text.endswith("\n") else "\n"
             if not told:
-                before(None if new else old)
+                before()
                 told = True
             data = (lead + note).encode(files.encoding(old))
             if os.write(descriptor, data) != len(data):

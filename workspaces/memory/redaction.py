@@ -16,7 +16,7 @@ _NAMED = re.compile(
     r"""(?ix)
     (?<!\[)\b(pass(?:word|phrase|code|wd)s?|passwort|kennwort|mot\ de\ passe|contraseña|pin(?:\ code)?|secret|token
       |(?:api|access|secret|private)[ _-]?key)\b
-    (?P<link>["'`*]*\s*(?:[:=]|->|\bis\b|\bwas\b|\bare\b|\bist\b|\best\b|\bes\b)?\s*)
+    (?P<link>["'`*]{0,3}\s{0,8}(?:[:=]|->|\bis\b|\bwas\b|\bare\b|\bist\b|\best\b|\bes\b)?\s{0,8})
     ["'`*]*(?P<value>[^\s"'`*]+)
     """
 )

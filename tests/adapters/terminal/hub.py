@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +18,7 @@ from adapters.terminal import Failure, Hello, Ready, TerminalAdapter
 from adapters.text import FormattedText
 
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
-HERE = Address("terminal", "terminal", "local", "direct")
+HERE = Address("terminal", "terminal", "local", "direct", space="main")
 
 Script: TypeAlias = Callable[["Hub", Message], Coroutine[Any, Any, None]]
 
@@ -97,6 +98,8 @@ class Hub:
 
     async def _greet(self, hello: Hello) -> Ready | Failure:
         self.hellos.append(hello)
+        if isinstance(self._word, Ready) and hello.agent is not None:
+            return replace(self._word, agent=hello.agent)
         return self._word
 
     async def _accept(self, event: Inbound) -> None:

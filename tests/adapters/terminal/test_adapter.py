@@ -131,7 +131,7 @@ async def test_a_message_said_again_is_confirmed_again(path: Path) -> None:
         assert [message.id for message in hub.taken] == ["01"]
 
 
-async def test_the_wish_for_an_agent_is_the_space(path: Path) -> None:
+async def test_the_agent_that_answers_is_the_space(path: Path) -> None:
     async with Hub(silent, listen=path) as hub, connected(path, Hello(1, "ops", True)) as client:
         await client.say(Say("01", "hi"))
         assert await client.hear() == Accepted("01")
