@@ -151,7 +151,9 @@ def resolve(
             raise UnknownModel(f"{key} under [models] belongs to the default model, and there is none: set default")
     for provider in PROVIDERS.values():
         if provider.key and provider.model and environ.get(provider.key, "").strip():
-            return _hosted(f"{provider.name}/{provider.model}", settings, environ, "key found")
+            choice = _hosted(f"{provider.name}/{provider.model}", settings, environ, "key found")
+            if choice.client != "litellm" or importlib.util.find_spec("litellm") is not None:
+                return choice  # a key that nobody asked us to use must not stop us where its client is missing
     stored = weights.preferred()
     return _embedded(stored, settings, weights, "embedded") if stored else None
 

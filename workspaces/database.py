@@ -80,7 +80,10 @@ def connect(
             _load_vectors(connection)
     except module.DatabaseError as error:
         connection.close()
-        raise DatabaseError(f"{path}: {error}") from error
+        raise DatabaseError(
+            f"{path}: {error}. If it is damaged, move it away: "
+            "what waited in it is lost, notes and transcripts are not."
+        ) from error
     except DatabaseError:
         connection.close()
         raise

@@ -76,7 +76,7 @@ def add(
         (
             f"@{identity.username} is connected as channels.{name}; its token is {variable}.",
             f"Write to it: {link}",
-            "It answers while this runs: limpet run",
+            "It answers while this runs (a hub that runs already has to be stopped first): limpet run",
             "It will give you a code; then: limpet pairing approve CODE --owner",
         )
     )

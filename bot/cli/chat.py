@@ -67,11 +67,18 @@ async def _alone(
     async with Hub.open(settings, home, [door.adapter]) as hub:
         door.attach(hub)
         serving = asyncio.create_task(hub.run(), name="hub")
+        talking = asyncio.create_task(
+            _talk(to_peer(theirs), terminal, home, once=once, agent=agent, as_json=as_json), name="console"
+        )
         try:
-            return await _talk(to_peer(theirs), terminal, home, once=once, agent=agent, as_json=as_json)
+            await asyncio.wait([serving, talking], return_when=asyncio.FIRST_COMPLETED)
+            if serving.done() and not serving.cancelled() and (error := serving.exception()):
+                raise error  # nobody is left to answer
+            return await talking
         finally:
-            serving.cancel()
-            await asyncio.gather(serving, return_exceptions=True)
+            for task in (talking, serving):
+                task.cancel()
+            await asyncio.gather(talking, serving, return_exceptions=True)
 
 
 async def _talk(

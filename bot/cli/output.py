@@ -119,8 +119,11 @@ def confirm(question: str, *, yes: bool = False, default: bool = False) -> bool:
         return True
     if not is_interactive():
         raise UsageError(f"{question}: there is no terminal to ask at", "add --yes")
-    answer = ask(f"{question} ({'Y/n' if default else 'y/N'})").casefold()
-    return default if not answer else answer in ("y", "yes")
+    while True:
+        answer = ask(f"{question} ({'Y/n' if default else 'y/N'})").casefold()
+        if answer in ("", "y", "yes", "n", "no"):
+            return default if not answer else answer.startswith("y")
+        note("Please say yes or no.")
 
 
 @contextmanager

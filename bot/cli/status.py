@@ -158,7 +158,9 @@ def _findings(settings: Settings, channels: tuple[Channel, ...], stored: _Stored
     if hub is not None:
         for channel in channels:
             if channel.state == "not running":
-                findings.append(Finding(f"{channel.account}: {channel.detail}", "restart the hub: limpet run"))
+                findings.append(
+                    Finding(f"{channel.account}: {channel.detail}", f"stop the hub (kill {hub}), then: limpet run")
+                )
             elif channel.state in ("failed", "retrying"):
                 findings.append(Finding(f"{channel.account}: {channel.detail}", "see the log: limpet where"))
     if stored.failed:
