@@ -80,8 +80,11 @@ def test_an_impossible_limit_is_refused_at_once(limit: int) -> None:
 
 def test_surrogates_from_the_model_reach_no_part() -> None:
     """G-SPL-03"""
-    for part in split(parse("ok \ud83c\udfa9 end, lone \ud83c"), 10, units):
-        part.plain.encode()
+    parts = split(parse("ok \ud83c\udfa9 end, lone \ud83c"), 10, units)
+    shown = "".join(part.plain for part in parts)
+    assert "\U0001f3a9" in shown
+    assert shown.endswith("\ufffd")
+    assert shown.encode()
 
 
 def test_a_long_info_string_is_not_repeated() -> None:
