@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
 OLDEST = (3, 45, 0)
-"""vec0 needs 3.41 for LIMIT; 3.45 brought FTS5 fixes for external content that the memory relies on."""
+"""Since 3.43 an FTS5 table without contents can be deleted from; the fixes of two more minor versions are asked for."""
 
 BUSY_SECONDS = 10.0
 
@@ -78,6 +78,9 @@ def connect(
         connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
         if vectors:
             _load_vectors(connection)
+    except module.OperationalError as error:  # the disk, the rights or a lock: the file may be fine
+        connection.close()
+        raise DatabaseError(f"{path}: {error}") from error
     except module.DatabaseError as error:
         connection.close()
         raise DatabaseError(

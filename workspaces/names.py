@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-")
 _LONGEST = 180
 """File systems take 255 bytes; the rest is left for suffixes such as ``.jsonl.torn``."""
 
-_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)")
+
+_UNFIT = frozenset('<>:"/\\|?*')
+"""Windows takes none of them in a name, nor control characters."""
 
 
 def portable_name(text: str) -> str:
@@ -38,3 +42,25 @@ def original(name: str) -> str | None:
         return ""
     data = re.sub(rb"_([0-9a-f]{2})", lambda m: bytes([int(m[1], 16)]), name.encode("ascii"))
     return data.decode("utf-8", "surrogatepass")
+
+
+def flaw(name: str) -> str:
+    """Why ``name``, which a person or a model chose, is no file name on every system, as one clause; "" if it is."""
+    if bad := [ch for ch in name if ch in _UNFIT or unicodedata.category(ch) in ("Cc", "Cs")]:
+        return f"it holds {bad[0]!r}"
+    if name.startswith((".", " ")) or name.endswith((".", " ")):
+        return "it starts or ends with a full stop or a space"
+    if _RESERVED.fullmatch(name.split(".")[0].rstrip().casefold()):
+        return "it is reserved on Windows"
+    if len(name.encode()) > _LONGEST:
+        return f"it is longer than {_LONGEST} bytes"
+    return "" if name else "it is empty"
+
+
+def same(one: str, other: str) -> bool:
+    """Whether a file system that ignores case or the form of accents takes two names for one."""
+    return _folded(one) == _folded(other)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())

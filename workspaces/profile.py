@@ -15,6 +15,7 @@ from workspaces import files
 
 FILE = "USER.md"
 NAME, LANGUAGE, TIME_ZONE = "Name", "Language", "Time zone"
+FIELDS = (NAME, LANGUAGE, TIME_ZONE)
 
 _TRIES = 5
 
@@ -35,6 +36,11 @@ class Profile:
         except (ZoneInfoNotFoundError, ValueError, OSError):
             return None
 
+    @property
+    def unknown_zone(self) -> str:
+        """What is given for a time zone and is none; "" when all is well."""
+        return "" if self.zone else self.time_zone
+
 
 def read_profile(root: Path) -> Profile:
     """The profile in the workspace at ``root``; an unreadable file is an empty one."""
@@ -42,7 +48,7 @@ def read_profile(root: Path) -> Profile:
         text = (root / FILE).read_text(encoding="utf-8-sig", errors="replace")
     except OSError:
         return Profile()
-    found = {field: match[1].strip() if (match := _line(field).search(text)) else "" for field in _FIELDS}
+    found = {field: match[1].strip() if (match := _line(field).search(text)) else "" for field in FIELDS}
     return Profile(found[NAME], found[LANGUAGE], found[TIME_ZONE])
 
 
@@ -57,9 +63,6 @@ def write_profile(root: Path, values: Mapping[str, str]) -> None:
         after = text.encode("utf-8", "surrogateescape")
         if files.create(path, after) if before is None else files.replace(path, after, read=before):
             return  # else a person saved the file meanwhile: begin again from theirs
-
-
-_FIELDS = (NAME, LANGUAGE, TIME_ZONE)
 
 
 def _line(field: str) -> re.Pattern[str]:

@@ -1,14 +1,12 @@
 """A Markdown file as the index takes it: its chunks, and what each is found by beside its own words.
 
 The date of a daily note and the headings above a text go to the keyword index, the headings to the embedder too;
-neither is part of the text that is handed out. Knows which files are memory, and no database.
+neither is part of the text that is handed out. Knows no folder and no database.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
@@ -18,14 +16,7 @@ from workspaces.memory import chunks, words
 from workspaces.scope import area_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from workspaces.memory.settings import MemorySettings
-
-CURATED = ("MEMORY.md", "USER.md")
-"""The files beside ``memory/`` that are indexed; the other bootstrap files are instructions, not memory."""
-
-FOLDER = "memory"
 
 _DAILY = re.compile(r"(\d{4}-\d\d-\d\d)(\D[^/]*)?\.md$")
 _MARKER = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s+(\[[ xX]\]\s+)?(\d\d:\d\d\s+)?")
@@ -33,18 +24,26 @@ _MARKER = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s+(\[[ xX]\]\s+)?(\d\d:\d\d\s+)?")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A unit beside its text: pairs of characters for the keyword index, and a hash of what is embedded."""
+    """A unit beside its text: what it names before a colon, pairs of characters for the keyword index, about how many
+    tokens it has, whether it is an item of a list, or a question, and a hash (a signed 64-bit integer) of what is
+    embedded."""
 
     unit: chunks.Unit
+    label: str
     grams: str
-    hash: bytes
+    tokens: int
+    item: bool
+    asks: bool
+    hash: int
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A chunk, the words it is found by beside its own, and its units."""
+    """A chunk, the words it is found by beside its own, and its units. Chunks that follow each other below the same
+    headings have the same ``section``."""
 
     chunk: chunks.Chunk
+    section: int
     header: str
     entries: tuple[Entry, ...]
 
@@ -59,32 +58,24 @@ class Document:
     parts: tuple[Part, ...]
 
 
-def found(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """The memory files below ``root``, as workspace-relative paths, with their state.
-
-    Hidden files and folders are left out, and so is every symbolic link: what a link inside the memory leads to is
-    there under its own name, and what is outside is not memory. A folder that can't be read counts as empty.
-    """
-    for name in CURATED:
-        path = root / name
-        if path.is_file() and not path.is_symlink():
-            yield name, path.stat()
-    if not (root / FOLDER).is_symlink():
-        yield from _below(root / FOLDER, FOLDER)
-
-
 def document(path: str, text: str, settings: MemorySettings) -> Document:
     """Cut ``text``, the contents of ``path``."""
     day = day_of(path)
     parts: list[Part] = []
+    section, above = 0, None
     cut = chunks.chunked(text, size=settings.chunk_tokens, overlap=settings.chunk_overlap, unit=settings.unit_tokens)
     for chunk in cut:
-        entries: list[Entry] = []
-        for unit in chunk.units:
-            own = chunk.text[unit.start : unit.end]
-            entries.append(Entry(unit, words.grams(own), files.digest(embedded(chunk.trail, own).encode())))
-        parts.append(Part(chunk, _header(chunk.trail, day), tuple(entries)))
+        section, above = section + (above not in (None, chunk.trail)), chunk.trail
+        entries = tuple(_entry(unit, chunk.text[unit.start : unit.end], chunk.trail) for unit in chunk.units)
+        parts.append(Part(chunk, section, _header(chunk.trail, day), entries))
     return Document(path, area_of(path), day, tuple(parts))
+
+
+def _entry(unit: chunks.Unit, text: str, trail: tuple[str, ...]) -> Entry:
+    digest = files.digest(embedded(trail, text).encode("utf-8", "surrogatepass"))
+    number = int.from_bytes(digest[:8], "big", signed=True)
+    kind = words.is_item(text), words.asks(text)
+    return Entry(unit, words.label(text), words.grams(text), words.tokens(text), *kind, number)
 
 
 def day_of(path: str) -> date | None:
@@ -115,21 +106,3 @@ _MONTHS = (
     "December",
 )  # fmt: skip
 """Written out, because ``strftime`` speaks the language of the machine."""
-
-
-def _below(folder: Path, relative: str) -> Iterator[tuple[str, os.stat_result]]:
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in entries:
-        if entry.name.startswith(".") or entry.is_symlink():
-            continue
-        path = f"{relative}/{entry.name}"
-        try:
-            if entry.is_dir():
-                yield from _below(folder / entry.name, path)
-            elif entry.name.endswith(".md") and entry.is_file():
-                yield path, entry.stat()
-        except OSError:  # removed since it was listed
-            continue

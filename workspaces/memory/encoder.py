@@ -1,27 +1,34 @@
-"""An embedder as the engine uses it: in a thread, checked, and left alone for a while after it failed.
+"""An embedder as the engine uses it: in threads of its own, checked, and left alone for a while after it failed.
 
-So a broken embedder costs one try a minute and the search by meaning, never a search. Knows no index.
+So a broken embedder costs one try a minute and the search by meaning, never a search; a slow one fills no thread that
+others need, and a question never waits behind documents. Knows no index.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from array import array
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from workspaces.memory.embedder import EmbedderError
+from workspaces.memory.embedder import EmbedderError, Releasable
+from workspaces.memory.vectors import packed, packed_query
 
 if TYPE_CHECKING:
-    from workspaces.memory.embedder import Embedder, Vector
+    from workspaces.memory.embedder import Embedder, Matrix
 
 logger = logging.getLogger(__name__)
 
 PAUSE = timedelta(seconds=60)
-"""How long a failed embedder is not asked again."""
+"""How long a failed embedder is not asked again; twice as long after each further failure."""
+
+LONGEST_PAUSE = timedelta(minutes=15)
+"""No pause is longer; the one after an error that only a person can end is as long."""
+
+IDLE = 300.0
+"""Seconds without a call after which an embedder's memory is given back."""
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -35,44 +42,71 @@ class Encoder:
         self._embedder = embedder
         self._clock = clock
         self._rests_until: datetime | None = None
+        self._failures = 0
+        self._threads = {kind: ThreadPoolExecutor(1, f"memory-{kind}") for kind in ("documents", "query")}
+        self._release: asyncio.TimerHandle | None = None
 
     @property
-    def identity(self) -> tuple[str, int]:
+    def identity(self) -> tuple[str, int | None]:
+        """The embedder's id and dims; None while it doesn't know them."""
         return self._embedder.id, self._embedder.dims
 
     async def documents(self, texts: Sequence[str]) -> list[bytes | None]:
-        """A float32 blob for each text, None for one that has no vector. Raises EmbedderError."""
-        return await self._try(self._documents, texts)
+        """A vector of int8s for each text, None for one that has none. Raises EmbedderError."""
+        return await self._try("documents", self._documents, texts)
 
     async def query(self, text: str) -> bytes | None:
-        """The blob of a question. Raises EmbedderError."""
-        return await self._try(self._query, text)
+        """The vector of a question. Raises EmbedderError."""
+        return await self._try("query", self._query, text)
+
+    def close(self) -> None:
+        """End the threads, once what they do is done; waits between tries end at once."""
+        if self._release:
+            self._release.cancel()
+        if isinstance(self._embedder, Releasable):
+            self._embedder.release()
+        for thread in self._threads.values():
+            thread.shutdown(wait=False, cancel_futures=True)
 
     def _documents(self, texts: Sequence[str]) -> list[bytes | None]:
         rows = self._embedder.embed_documents(texts)
-        if len(rows) != len(texts):
-            raise EmbedderError(f"{self._embedder.id} made {len(rows)} vectors of {len(texts)} texts")
-        return [self._blob(row) for row in rows]
+        self._check(rows, (len(texts), self._embedder.dims))
+        return packed(rows)
 
     def _query(self, text: str) -> bytes | None:
-        return self._blob(self._embedder.embed_query(text))
+        vector = self._embedder.embed_query(text)
+        if len(vector) != self._embedder.dims:
+            raise EmbedderError(f"{self._embedder.id} made {len(vector)} values, not {self._embedder.dims}")
+        return packed_query(vector)
 
-    def _blob(self, vector: Vector) -> bytes | None:
-        blob = vector.tobytes()
-        if len(blob) != 4 * self._embedder.dims:
-            raise EmbedderError(f"{self._embedder.id} made {len(blob)} bytes, not {self._embedder.dims} float32 values")
-        square = math.fsum(x * x for x in array("f", blob))
-        return blob if 0 < square < math.inf else None
+    def _check(self, rows: Matrix, shape: tuple[int, int | None]) -> None:
+        if rows.shape != shape or rows.dtype != "float32":
+            raise EmbedderError(f"{self._embedder.id} made {rows.shape} {rows.dtype}, not {shape} float32")
 
-    async def _try(self, work: Callable[[A], R], argument: A) -> R:
+    async def _try(self, kind: str, work: Callable[[A], R], argument: A) -> R:
         if self._rests_until is not None and self._clock() < self._rests_until:
             raise EmbedderError(self.trouble)
+        loop = asyncio.get_running_loop()
         try:
-            result = await asyncio.to_thread(work, argument)
+            result = await loop.run_in_executor(self._threads[kind], work, argument)
         except Exception as error:  # an embedder may be anybody's code, over anybody's network
-            self.trouble = f"{self._embedder.id}: {error}"
-            self._rests_until = self._clock() + PAUSE
-            logger.warning("The embedder failed, searching by words: %s", self.trouble)
+            self._rest(error)
             raise EmbedderError(self.trouble) from error
-        self.trouble, self._rests_until = "", None
+        self.trouble, self._rests_until, self._failures = "", None, 0
+        self._release_later(loop)
         return result
+
+    def _rest(self, error: Exception) -> None:
+        self.trouble = f"{self._embedder.id}: {error}"
+        pause = PAUSE * 2 ** min(self._failures, 4)
+        if isinstance(error, EmbedderError):
+            pause = LONGEST_PAUSE if error.lasting else max(pause, timedelta(seconds=error.retry_after or 0))
+        self._failures += 1
+        self._rests_until = self._clock() + min(pause, LONGEST_PAUSE)
+        logger.warning("The embedder failed, searching by words: %s", self.trouble)
+
+    def _release_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        if isinstance(self._embedder, Releasable):
+            if self._release:
+                self._release.cancel()
+            self._release = loop.call_later(IDLE, self._embedder.release)

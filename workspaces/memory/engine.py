@@ -9,42 +9,58 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from workspaces import files, paths
-from workspaces.memory import notes, query, ranking, redaction, retrieval
-from workspaces.memory.embedder import Embedder, EmbedderError
+from workspaces.installation import install_package
+from workspaces.memory import documents, query, ranking, retrieval
+from workspaces.memory.embedder import Embedder
+from workspaces.memory.embedders import STATIC, embedded
 from workspaces.memory.encoder import Encoder
 from workspaces.memory.history import History
-from workspaces.memory.index import Index, IndexDamaged, IndexUnavailable
-from workspaces.memory.reconcile import Progress, fill, reconcile
-from workspaces.memory.results import Excerpt, Hit, MemoryStatus, Mode, SearchResult, SyncReport, Undone, Written
+from workspaces.memory.index import Counts, Index, IndexUnavailable
+from workspaces.memory.reconcile import Progress
+from workspaces.memory.results import (
+    Change,
+    Changed,
+    Excerpt,
+    Hit,
+    Listed,
+    MemoryStatus,
+    Mode,
+    SearchResult,
+    SyncReport,
+    Undone,
+    Written,
+)
 from workspaces.memory.settings import MemorySettings
-from workspaces.memory.static_embedder import StaticEmbedder
+from workspaces.memory.sources import WORKSPACE, Sources
 from workspaces.memory.store import Store
+from workspaces.memory.syncing import Syncing
+from workspaces.memory.writing import Writing
 from workspaces.scope import Scope
 
-logger = logging.getLogger(__name__)
-
+P = ParamSpec("P")
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 LONGEST_EXCERPT = 20_000
 """Characters that ``get`` gives at most: the cap of a bootstrap file."""
 
-MOST_WAITS = 10
-"""Times the debounce that a folder which is never quiet is left alone."""
-
-PATIENCE = 1.0
-"""Seconds that a search waits for the vectors of what is new; what has none yet is found by its words."""
+NEEDED = 20
+"""Pieces whose text is read for each hit: some are handed out together, some say the same, some are too old."""
 
 STILL_FILLING = "The newest notes are found by words only: their vectors are still being made."
 
-NO_VECTORS = "Search by meaning is off: this Python's SQLite can't load sqlite-vec. Install it: pip install pysqlite3"
+NO_VECTORS = "Search by meaning is off: this Python's SQLite can't load sqlite-vec. Install one that can: `{command}`."
+
+UNREADABLE = "The index can't be used, the files were read one by one instead: {}."
 
 
 class Memory:
@@ -52,30 +68,24 @@ class Memory:
 
     def __init__(
         self,
-        folder: Path,
+        sources: Sources,
         store: Store,
-        encoder: Encoder | None,
+        encoders: Sequence[Encoder],
         settings: MemorySettings,
         history: History,
         clock: Callable[[], datetime],
         zone: Callable[[], tzinfo | None],
     ) -> None:
         """Private: use ``Memory.open``."""
-        self._folder = folder
+        self._folder = sources.root
+        self._sources = sources
         self._store = store
-        self._encoder = encoder
+        self._encoders = {encoder.identity[0]: encoder for encoder in encoders}
+        self._syncing = Syncing(sources, store, encoders, settings, clock)
         self._settings = settings
-        self._history = history
+        self._writing = Writing(sources, history, clock, zone)
         self._clock = clock
         self._zone = zone
-        self._syncing = asyncio.Lock()
-        self._filling = asyncio.Lock()
-        self._fills: set[asyncio.Task[int]] = set()
-        self._touched = asyncio.Event()
-        self._stale = True
-        self._watched = False
-        self._unread: tuple[str, ...] = ()
-        self._last_sync: datetime | None = None
 
     @classmethod
     @asynccontextmanager
@@ -84,7 +94,9 @@ class Memory:
         folder: Path,
         index: Path,
         *,
+        patterns: Sequence[str] = WORKSPACE,
         embedder: Embedder | None = None,
+        stand_in: Embedder | None = None,
         settings: MemorySettings | None = None,
         history: Path | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -92,25 +104,26 @@ class Memory:
     ) -> AsyncIterator[Memory]:
         """The memory of ``folder``, with its index in the file ``index``; neither has to be there yet.
 
-        ``embedder`` None takes the one that ``settings`` names. ``history`` is where the engine keeps what it
-        overwrites, None for the folder ``history`` beside the index. ``clock`` gives aware times; ``zone`` is where
-        days begin and end, asked each time, None for the machine's. Never raises for the state of files or index.
+        ``patterns`` say which files are memory, see ``Sources``; those of ``settings`` come to them. ``embedder`` None
+        takes the one that ``settings`` names; ``stand_in`` serves until a slow one has a vector for every note.
+        ``history`` is where the engine keeps what it overwrites, None for the folder ``history``
+        beside the index. ``clock`` gives aware times; ``zone`` is where days begin and end, asked each time, None for
+        the machine's. Never raises for the state of files or index.
         """
         chosen = settings or MemorySettings()
-        if embedder is None and chosen.embedder == "static":
-            embedder = StaticEmbedder()
-        encoder = Encoder(embedder, clock) if embedder else None
+        encoders = [Encoder(each, clock) for each in _embedders(embedder, stand_in, chosen)]
         cutting = f"{chosen.chunk_tokens}/{chosen.chunk_overlap}/{chosen.unit_tokens}"
-        store = Store(index, cutting=cutting, embedder=encoder.identity if encoder else None)
+        store = Store(index, cutting=cutting, embedders=[encoder.identity for encoder in encoders])
         past = History(history or index.parent / "history")
-        memory = cls(folder, store, encoder, chosen, past, clock, zone)
+        memory = cls(Sources(folder, (*patterns, *chosen.extra)), store, encoders, chosen, past, clock, zone)
         try:
             yield memory
         finally:
-            for task in memory._fills:
-                task.cancel()
-            await asyncio.gather(*memory._fills, return_exceptions=True)
-            await store.close()
+            await memory.close()
+
+    async def close(self) -> None:
+        """End what runs in the background and close the index; done at the end of the block, and harmless twice."""
+        await self._syncing.close()
 
     async def search(
         self,
@@ -127,30 +140,33 @@ class Memory:
         ``now`` is what notes age by, None for the clock's.
         """
         terms = query.terms(question)
+        most = self._settings.limit if limit is None else limit
         mode: Mode
         try:
-            await self._refresh()
-            scored, passages = await self._healed(
-                lambda: retrieval.indexed(self._store, self._encoder, question, terms, scope.read, self._settings)
+            await self._syncing.refresh()
+            encoder = await self._encoder()
+            scored, passages = await self._syncing.healed(
+                lambda: retrieval.indexed(
+                    self._store, encoder, question, terms, scope.read, NEEDED * most, self._settings, alone=alone
+                )
             )
             mode, warnings = await self._state()
         except IndexUnavailable as error:
-            mode, warnings = "scan", (f"The index can't be used, the files were read one by one instead: {error}.",)
+            mode, warnings = "scan", (UNREADABLE.format(error),)
             scored, passages = await asyncio.to_thread(
-                retrieval.scanned, self._folder, terms, scope.read, self._settings
+                retrieval.scanned, self._sources, terms, scope.read, self._settings, alone=alone
             )
         today = None if query.names_a_day(question) else (now or self._clock()).astimezone(self._zone()).date()
-        most = self._settings.limit if limit is None else limit
         hits = ranking.hits(scored, passages, today, most, self._settings, alone=alone)
         return SearchResult(hits, mode, warnings)
 
     async def latest(self, *, scope: Scope, limit: int = 10) -> tuple[Hit, ...]:
         """The newest notes that the scope can read, newest first; their score says nothing."""
         try:
-            await self._refresh()
-            found = await self._healed(lambda: self._store.run(Index.latest, scope.read, limit))
+            await self._syncing.refresh()
+            found = await self._syncing.healed(lambda: self._store.run(Index.latest, scope.read, limit))
         except IndexUnavailable:
-            found = await asyncio.to_thread(retrieval.scanned_latest, self._folder, scope.read, limit, self._settings)
+            found = await asyncio.to_thread(retrieval.scanned_latest, self._sources, scope.read, limit, self._settings)
         return tuple(ranking.as_hit([passage], self._settings.max_characters) for passage in found)
 
     async def get(self, path: str, *, scope: Scope, start: int = 1, lines: int = 120) -> Excerpt:
@@ -158,37 +174,53 @@ class Memory:
 
         Raises OutOfReach for a path that the scope can't read, whether or not there is such a file.
         """
-        real = paths.resolve(self._folder, path, scope)
+        real = self._located(path, scope)
         return await asyncio.to_thread(_excerpt, real, path, max(start, 1), max(lines, 0))
 
-    async def append(self, text: str, *, scope: Scope) -> Written:
+    async def append(self, text: str, *, scope: Scope, by: str | None = None) -> Written:
         """Add a bullet to the scope's note of today. Secrets in it are withheld; the old text is kept first.
 
-        Raises EmptyNote, and OSError when it could not be written.
+        Here as in the other writes ``by`` is who writes, for ``changes``; what has been written is found by the next
+        search, and what could not be was not begun. Raises WriteRefused, and OSError when it could not be written.
         """
-        now = self._clock().astimezone(self._zone())
-        clean, withheld = redaction.redacted(notes.sanitized(text))
-        note, start = notes.bullet(clean, now), notes.heading(f"{now:%Y-%m-%d}")
-        relative = f"{scope.notes}{now:%Y-%m-%d}.md"
-        path = paths.resolve(self._folder, relative, scope, write=True)
+        return await self._written(self._writing.append, text, scope, by)
 
-        def write() -> tuple[int, int]:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return notes.append(path, start, note, lambda: self._history.record(now, scope.area, relative, note, start))
+    async def add(self, path: str, text: str, *, scope: Scope, by: str | None = None) -> Written:
+        """Add bullets at the end of a file, "memory/people/ada.md"; a new one gets a heading from its name.
 
-        first, last = await asyncio.to_thread(write)
-        self._change()
-        return Written(relative, first, last, clean.strip(), withheld)
+        Raises as ``append``, and OutOfReach for a path that the scope can't write.
+        """
+        return await self._written(self._writing.add, path, text, scope, by)
 
-    async def undo(self, *, scope: Scope) -> Undone | None:
+    async def update(self, path: str, old: str, new: str, *, scope: Scope, by: str | None = None) -> Changed:
+        """Put ``new`` in the one place of a file where ``old`` stands. Raises as ``add``; NotOnePlace has the lines."""
+        return await self._written(self._writing.update, path, old, new, scope, by)
+
+    async def delete(self, path: str, text: str, *, scope: Scope, by: str | None = None) -> Changed:
+        """Take out the one line or bullet that ``text`` names. Raises as ``update``."""
+        return await self._written(self._writing.delete, path, text, scope, by)
+
+    async def undo(self, *, scope: Scope, by: str | None = None) -> Undone | None:
         """Take back the last write in this scope; None when there is none. What a person edited since stays.
 
-        A second call goes on to the write before. Raises OutOfReach where the file has become a link out of the
-        scope, and OSError when it could not be written.
+        A second call goes on to the write before, unless both are ``by`` the same: then it is the first, asked again
+        after a crash, and has the same outcome. Raises OutOfReach where the file has become a link out of the scope,
+        and OSError when it could not be written.
         """
-        undone = await asyncio.to_thread(self._undo, scope)
-        self._change()
-        return undone
+        return await self._written(self._writing.undo, scope, by)
+
+    async def changes(self, *, scope: Scope, limit: int = 20) -> tuple[Change, ...]:
+        """The last writes in this scope, newest first, as far back as the history goes."""
+        return await asyncio.to_thread(self._writing.changes, scope, limit)
+
+    async def list(self, *, scope: Scope) -> tuple[Listed, ...]:
+        """The files that the scope can read, by path."""
+        found = await asyncio.to_thread(self._sources.found)
+        return tuple(
+            Listed(path, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC), documents.day_of(path))
+            for path, stat in sorted(found.items())
+            if scope.may_read(path)
+        )
 
     async def sync(self, progress: Progress | None = None) -> SyncReport:
         """Compare the files with the index and bring it up to date, vectors included.
@@ -197,124 +229,86 @@ class Memory:
         done, and ``status`` says so.
         """
         try:
-            return await self._healed(lambda: self._sync(progress, None))
+            return await self._syncing.sync(progress)
         except IndexUnavailable as error:
             logger.warning("The memory index can't be used: %s", error)
             return SyncReport()
 
-    @asynccontextmanager
-    async def watch(self) -> AsyncIterator[None]:
-        """While inside, changes on disk are taken up in the background, and a search need not look for them."""
-        from workspaces.memory.watcher import watched
+    async def rebuild(self, progress: Progress | None = None) -> SyncReport:
+        """Make the index anew from the files, beside the old one, which serves until the new one takes its place.
 
-        with watched(self._folder, self._change) as works:
-            if not works:
-                logger.warning("%s can't be watched; each search compares the files instead", self._folder)
-            self._change()
-            self._watched = works
-            follower = asyncio.create_task(self._follow())
-            try:
-                yield
-            finally:
-                self._watched = False
-                follower.cancel()
-                with suppress(asyncio.CancelledError):
-                    await follower
+        Raises IndexUnavailable when the disk doesn't let it.
+        """
+        embedded = await self._syncing.rebuild(progress)
+        return replace(await self._syncing.sync(), embedded=embedded)
+
+    def watch(self) -> AbstractAsyncContextManager[None]:
+        """While inside, changes on disk are taken up in the background, and a search need not look for them."""
+        return self._syncing.watch()
 
     async def status(self) -> MemoryStatus:
         """What there is, and what is amiss."""
+        serving = None
         try:
-            counts = await self._healed(lambda: self._store.run(Index.counts))
+            counts = await self._syncing.healed(lambda: self._store.run(Index.counts))
+            serving = await self._store.run(Index.serving)
             mode, warnings = await self._state()
-            warnings += (*self._unread, *await self._store.run(Index.flaws))
+            warnings += (*self._syncing.unread, *await self._store.run(Index.flaws))
         except IndexUnavailable as error:
-            counts, mode, warnings = (0, 0, 0), "scan", (f"The index can't be used: {error}.",)
-        embedder = self._encoder.identity[0] if self._encoder else "none"
+            counts, mode, warnings = Counts(0, 0, 0, 0, 0), "scan", (f"The index can't be used: {error}.",)
+        preferred = next(reversed(self._encoders), "none")
         size = await asyncio.to_thread(_size, self._store.path)
-        return MemoryStatus(*counts, mode, embedder, self._store.path, size, warnings, self._last_sync)
+        return MemoryStatus(
+            *(counts.files, counts.chunks, counts.units, counts.embedded, counts.waiting),
+            mode=mode,
+            embedder=serving.embedder if serving else preferred,
+            index_path=self._store.path,
+            index_bytes=size,
+            warnings=warnings,
+            last_sync=self._syncing.last,
+            repairs=self._syncing.repairs,
+        )
 
-    async def _refresh(self) -> None:
-        if self._stale or not self._watched:
-            await self._healed(lambda: self._sync(None, PATIENCE))
-
-    async def _sync(self, progress: Progress | None, patience: float | None) -> SyncReport:
-        """Words first, then vectors, for which ``patience`` is waited, in seconds; None waits for all of them."""
-        async with self._syncing:
-            self._stale = False
-            try:
-                report, self._unread = await reconcile(self._folder, self._store, self._settings, progress)
-                takes_vectors = await self._store.run(Index.takes_vectors)
-            except BaseException:
-                self._stale = True
-                raise
-            self._last_sync = self._clock()
-        if self._encoder is None or not takes_vectors:
-            return report
-        task = asyncio.create_task(self._fill(self._encoder))
-        self._fills.add(task)
-        task.add_done_callback(self._filled)
-        done, _ = await asyncio.wait({task}, timeout=patience)
-        return replace(report, embedded=task.result()) if done else report
-
-    async def _fill(self, encoder: Encoder) -> int:
-        async with self._filling:
-            with suppress(EmbedderError):  # kept by the encoder, and said by ``_state``
-                return await fill(self._store, encoder)
-        return 0
-
-    def _filled(self, task: asyncio.Task[int]) -> None:
-        self._fills.discard(task)
-        if not task.cancelled() and (error := task.exception()):
-            logger.warning("Vectors could not be stored: %s", error)
-
-    def _change(self) -> None:
-        """A file may have changed: the next search compares, and so does the follower when all is quiet."""
-        self._stale = True
-        self._touched.set()
-
-    async def _follow(self) -> None:
-        """Compare when the files have been quiet for a moment, and every few minutes in case an event was lost."""
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._touched.wait(), self._settings.reconcile_seconds)
-            for _ in range(MOST_WAITS):
-                if not self._touched.is_set():
-                    break
-                self._touched.clear()
-                await asyncio.sleep(self._settings.debounce_seconds)
-            try:
-                await self.sync()
-            except Exception:  # whatever it was, the next change is followed again
-                logger.exception("Changes in %s could not be taken up", self._folder)
-
-    async def _healed(self, work: Callable[[], Awaitable[T]]) -> T:
-        """``work``, once more on a new index where the old one turns out to be damaged."""
-        try:
-            return await work()
-        except IndexDamaged as error:
-            logger.warning("The memory index is damaged and is made anew: %s", error)
-            await self._store.renew()
-            await self._sync(None, PATIENCE)
-            return await work()
+    async def _encoder(self) -> Encoder | None:
+        """The one whose vectors serve searches now."""
+        space = await self._store.run(Index.serving)
+        return self._encoders.get(space.embedder) if space else None
 
     async def _state(self) -> tuple[Mode, tuple[str, ...]]:
         """How a search is made now, and why not better."""
-        if self._encoder is None:
+        if not self._encoders:
             return "keyword", ()
-        if not await self._store.run(Index.takes_vectors):
-            return "keyword", (NO_VECTORS,)
-        if self._encoder.trouble:
-            return "keyword", (f"Search by meaning is off: {self._encoder.trouble}.",)
-        return "hybrid", (STILL_FILLING,) if await self._store.run(Index.is_filling) else ()
+        encoder = await self._encoder()
+        if encoder is None:
+            return "keyword", (NO_VECTORS.format(command=install_package("pysqlite3")),)
+        if encoder.trouble:
+            return "keyword", (f"Search by meaning is off: {encoder.trouble}.",)
+        name = encoder.identity[0]
+        waiting = (STILL_FILLING,) if await self._store.run(Index.is_filling, name) else ()
+        others = (other.trouble for other in self._encoders.values() if other is not encoder and other.trouble)
+        return "hybrid", (*waiting, *(f"{name} stands in for an embedder that fails. {why}." for why in others))
 
-    def _undo(self, scope: Scope) -> Undone | None:
-        write = self._history.last(scope.area)
-        if write is None:
-            return None
-        path = paths.resolve(self._folder, write.path, scope, write=True)
-        done = notes.take_back(path, write.start, write.text, lambda old: self._history.keep(write, old))
-        self._history.settle(write, self._clock(), taken_back=done)
-        return Undone(write.path, write.text, edited=not done)
+    def _located(self, path: str, scope: Scope) -> Path:
+        """The file that ``path`` names: of the folder, or one that a pattern names with its whole path."""
+        if path.startswith("/") and scope.may_read(path) and self._sources.includes(path):
+            real = Path(path)
+            if real.resolve() == real or not real.exists():
+                return real
+        return paths.resolve(self._folder, path, scope)
+
+    async def _written(self, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await asyncio.to_thread(write, *args, **kwargs)
+        finally:
+            self._syncing.touch()
+
+
+def _embedders(given: Embedder | None, stand_in: Embedder | None, settings: MemorySettings) -> Sequence[Embedder]:
+    """What stands in first, the preferred one last; none where search by meaning is switched off."""
+    if given is None and (given := embedded(settings.embedder)) is not None and settings.embedder != STATIC:
+        stand_in = stand_in or embedded(STATIC)
+    every = (stand_in, given) if given is not None and stand_in is not None and stand_in.id != given.id else (given,)
+    return [each for each in every if each is not None]
 
 
 def _excerpt(real: Path, path: str, start: int, lines: int) -> Excerpt:

@@ -1,44 +1,57 @@
-"""The index: one SQLite file derived from the Markdown. Owns every statement and every transaction.
+"""The index: one SQLite file derived from the Markdown. Owns the transactions and what is written.
 
-Chunks are what is handed out, units (pieces of a chunk) what is looked up: by words in ``units_fts``, by meaning in
-``units_vec``. Text is written first and vectors are filled in later, so that the write lock is never held across an
-embedding, and a unit without a vector is found by its words meanwhile. A scope's areas are part of each look-up, never
-a filter after it. Synchronous, for one thread at a time; knows no Markdown, no embedder and no ranking.
+Chunks are what is handed out, units (pieces of a chunk) what is looked up: by words in ``units_fts``, by meaning in the
+vector spaces. Text is written first and vectors are filled in later, so that the write lock is never held across an
+embedding, and a unit without a vector is found by its words meanwhile. A unit that is still in its file when the file
+is saved again keeps its id, its words and its vectors. Synchronous, for one thread at a time; knows no Markdown, no
+embedder and no ranking.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from workspaces.database import DatabaseError, connect, has_vectors, sqlite
-from workspaces.memory import documents, schema
+from workspaces.database import BUSY_SECONDS, DatabaseError, connect, has_vectors, sqlite
+from workspaces.memory import documents, schema, vectors
+from workspaces.memory.evidence import Unit
+from workspaces.memory.query import COMMON
+from workspaces.memory.schema import SPAN
+from workspaces.memory.vectors import Space
 
 if TYPE_CHECKING:
     import sqlite3
 
-MOST_NEIGHBOURS = 4096
-"""vec0 refuses a larger k."""
+PAGES = 2000
+"""Pages of 4 kB that SQLite keeps in memory."""
 
-_INSIDE = "area IN (SELECT value FROM json_each(?))"
-_UNITS_OF = "SELECT units.id FROM units JOIN chunks ON chunks.id = units.chunk WHERE chunks.path = ?"
-_POSTINGS = f"""
-    SELECT units.id, -bm25(units_fts, 1.0, 0.5, 1.0) FROM units_fts JOIN units ON units.id = units_fts.rowid
-    WHERE units_fts MATCH ? AND {_INSIDE}
-"""  # noqa: S608 - a constant
+FIRST = 400
+"""The newest units with a word that are always looked at, 0.3 ms of CPU; the rest of a common word only if it is worth
+it."""
+
 _PASSAGE = """
-    SELECT units.id, chunks.id, path, text, start, start + length, units.start_line, units.end_line, trail, day
-    FROM units JOIN chunks ON chunks.id = units.chunk
+    SELECT units.id, chunks.id, path, place, chunks.text, start, start + length, units.start_line, units.end_line,
+        trail, day
+    FROM units JOIN chunks ON chunks.id = units.chunk JOIN files ON files.id = units.file
 """
+
+
+_SECTIONS = 1 << 24
+"""More than a file has."""
+
+SAMPLE = 250
+"""Units that say how near an unrelated one is to a question."""
 _PASSAGES = f"{_PASSAGE} WHERE units.id IN (SELECT value FROM json_each(?))"  # noqa: S608 - a constant
 _LATEST = f"""
-    {_PASSAGE} WHERE units.{_INSIDE} ORDER BY day DESC NULLS LAST, path, units.start_line DESC, start DESC LIMIT ?
-"""
+    {_PASSAGE} WHERE area IN (SELECT id FROM areas WHERE name IN (SELECT value FROM json_each(?)))
+    ORDER BY day DESC NULLS LAST, path, place DESC LIMIT ?
+"""  # noqa: S608 - a constant
 
 
 class IndexUnavailable(Exception):
@@ -64,11 +77,13 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A unit and the chunk it lies in. ``start`` and ``end`` are offsets into ``text``, which is the chunk's."""
+    """A unit and the chunk it lies in. ``start`` and ``end`` are offsets into ``text``, which is the chunk's; ``place``
+    is its number in its file."""
 
     id: int
     chunk: int
     path: str
+    place: int
     text: str
     start: int
     end: int
@@ -83,64 +98,117 @@ class Pending:
     """A unit without a vector yet. ``text`` is what is embedded, ``hash`` is of it."""
 
     id: int
-    area: str
-    hash: bytes
+    hash: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Postings:
-    """Where the terms of a query are: ``found[i]`` maps units to a strength above 0 and up to 1, of ``total`` units."""
+class Extent:
+    """The areas of a scope: the ranges of their units' ids, both ends included, and how many units there are."""
 
-    found: tuple[Mapping[int, float], ...]
+    ranges: tuple[tuple[int, int], ...]
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """The units that an expression finds. Where not ``complete`` there are more, and ``total`` is an estimate."""
+
+    units: list[int]
     total: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """``embedded``: units with a vector in the space that serves searches. ``waiting``: those still to get one."""
+
+    files: int
+    chunks: int
+    units: int
+    embedded: int
+    waiting: int
 
 
 class Index:
     """An open index."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, embedder: str | None) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, spaces: Sequence[str], identity: str) -> None:
         """Private: use ``Index.open``."""
         self.path = path
-        self._embedder = embedder
+        self._inode = path.stat().st_ino
         self._db = connection
+        self._spaces = spaces
+        self._identity = identity
 
     @classmethod
-    def open(cls, path: Path, *, cutting: str, embedder: tuple[str, int] | None) -> Index:
-        """Open or create. ``cutting`` names how text is cut; ``embedder`` is an id and dims, None for no vectors.
+    def open(cls, path: Path, *, cutting: str, embedders: Sequence[tuple[str, int | None]]) -> Index:
+        """Open or create. ``cutting`` names how text is cut. ``embedders``: ids and dims (None: not known yet), the
+        preferred one last, before it what stands in for it until it has a vector for every unit.
 
-        Raises IndexDamaged for a file that is no index or one that was cut otherwise, else IndexUnavailable.
+        Raises IndexDamaged for a file that is no index of this version, else IndexUnavailable.
         """
         with reported():
-            db = connect(path, vectors=embedder is not None)
+            db = connect(path, vectors=bool(embedders))
             try:
-                name = f"{embedder[0]}/{embedder[1]}" if embedder and has_vectors(db) else None
-                index = cls(path, db, name)
+                db.execute(f"PRAGMA cache_size = {PAGES}")
+                usable = embedders if embedders and has_vectors(db) else ()
+                index = cls(path, db, [name for name, _ in usable], cutting)
                 with index._transaction():
-                    if not schema.prepare(db, f"{schema.VERSION} {cutting}"):
-                        raise IndexDamaged(f"{path} was made in another way")
-                    if name and embedder:
-                        schema.prepare_vectors(db, name, embedder[1])
+                    if not schema.prepare(db, cutting):
+                        raise IndexDamaged(f"{path} was made by another version")
+                    for name, dims in usable if not index._is_served_by(*usable[-1:]) else usable[-1:]:
+                        vectors.add(db, name, dims)
             except BaseException:
                 db.close()
                 raise
             return index
 
+    def _is_served_by(self, *preferred: tuple[str, int | None]) -> bool:
+        """Whether the preferred embedder, if there is one, needs no other to stand in for it."""
+        spaces = [(self._space(name), dims) for name, dims in preferred]
+        return any(space is not None and space.ready and space.fits(dims) for space, dims in spaces)
+
     def close(self) -> None:
         self._db.close()
+
+    def is_gone(self) -> bool:
+        """Whether another file is in its place, or none."""
+        try:
+            return self.path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
+
+    def is_current(self) -> bool:
+        """Whether its text is cut as it should be now."""
+        return schema.meta(self._db, "identity") == self._identity
+
+    def become(self, other: Index) -> None:
+        """Take over all that ``other`` holds, in one step for every process that has this index open."""
+        other._db.backup(self._db)
+
+    def shrink_log(self) -> None:
+        """Put the write-ahead log into the database; while somebody is reading, as much as can be, and not waiting."""
+        self._db.execute("PRAGMA busy_timeout = 0")
+        try:
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            self._db.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
 
     def files(self) -> dict[str, FileState]:
         """All files, by path."""
         rows = self._db.execute("SELECT path, hash, mtime_ns, size, flaw FROM files")
         return {path: FileState(*state) for path, *state in rows}
 
-    def counts(self) -> tuple[int, int, int]:
-        """Files, chunks, and units with a vector."""
-        one = (
-            "(SELECT count(*) FROM files), (SELECT count(*) FROM chunks), (SELECT count(*) FROM units WHERE vector = 1)"
-        )
-        files, chunks, vectors = self._db.execute(f"SELECT {one}").fetchone()
-        return files, chunks, vectors
+    def counts(self) -> Counts:
+        """How much there is."""
+        one = "(SELECT count(*) FROM files), (SELECT count(*) FROM chunks), (SELECT sum(units) FROM areas)"
+        files, chunks, units = self._db.execute(f"SELECT {one}").fetchone()
+        space, filled, waiting = self.serving(), 0, 0
+        if space:
+            (filled,) = self._db.execute("SELECT filled FROM spaces WHERE id = ?", (space.id,)).fetchone()
+            (waiting,) = self._db.execute("SELECT count(*) FROM waiting WHERE space = ?", (space.id,)).fetchone()
+        return Counts(files, chunks, units or 0, filled, waiting)
 
     def flaws(self) -> list[str]:
         """A sentence for each file that is not all text."""
@@ -149,18 +217,21 @@ class Index:
 
     def takes_vectors(self) -> bool:
         """Whether units can have vectors here."""
-        return self._embedder is not None
+        return bool(self._spaces)
 
-    def is_filling(self) -> bool:
+    def serving(self) -> Space | None:
+        """The space that searches use: the preferred embedder's when it is ready, else the one before it."""
+        ours = [space for space in vectors.spaces(self._db) if space.embedder in self._spaces]
+        ours.sort(key=lambda space: self._spaces.index(space.embedder))
+        ready = [space for space in ours if space.ready]
+        serving = ready[-1:] or ours[:1]
+        return serving[0] if serving else None
+
+    def is_filling(self, embedder: str) -> bool:
         """Whether a unit waits for its vector."""
-        return self._db.execute("SELECT 1 FROM units WHERE vector = 0 LIMIT 1").fetchone() is not None
-
-    def has_vectors(self) -> bool:
-        """Whether anything can be found by meaning."""
-        return (
-            self.takes_vectors()
-            and self._db.execute("SELECT 1 FROM units WHERE vector = 1 LIMIT 1").fetchone() is not None
-        )
+        space = self._space(embedder)
+        found = space and self._db.execute("SELECT 1 FROM waiting WHERE space = ? LIMIT 1", (space.id,)).fetchone()
+        return found is not None
 
     def touch(self, path: str, state: FileState) -> None:
         """The file was saved again with the same bytes."""
@@ -171,133 +242,230 @@ class Index:
     def remove(self, path: str) -> None:
         """Forget a file, in every table."""
         with self._transaction():
-            self._remove(path)
+            row = self._db.execute("SELECT id, area FROM files WHERE path = ?", (path,)).fetchone()
+            if row:
+                file, area = row
+                self._forget(area, [unit for units in self._known(file).values() for unit in units])
+                self._db.execute("DELETE FROM chunks WHERE file = ?", (file,))
+                self._db.execute("DELETE FROM files WHERE id = ?", (file,))
 
     def put(self, document: documents.Document, state: FileState) -> None:
         """Put a file in the place of what was known of it."""
         with self._transaction():
-            self._remove(document.path)
-            self._db.execute(
-                "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?)",
-                (document.path, document.area, state.hash, state.mtime_ns, state.size, state.flaw),
-            )
-            units: list[tuple[object, ...]] = []
-            texts: list[tuple[object, ...]] = []
-            first = self._next_unit()
-            for part in document.parts:
-                chunk = self._put_chunk(document, part)
-                for entry in part.entries:
-                    unit, at = entry.unit, first + len(units)
-                    span = (unit.start, unit.end - unit.start, unit.start_line, unit.end_line)
-                    units.append((at, chunk, document.area, *span, entry.grams, entry.hash))
-                    texts.append((at, part.chunk.text[unit.start : unit.end], part.header, entry.grams))
-            self._db.executemany("INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)", units)
-            self._db.executemany("INSERT INTO units_fts(rowid, text, header, grams) VALUES (?, ?, ?, ?)", texts)
+            area = self._area(document.area)
+            file = self._file(document, area, state)
+            known = self._known(file)
+            self._db.execute("DELETE FROM chunks WHERE file = ?", (file,))
+            fresh = self._put_parts(document, file, area, known)
+            self._forget(area, [unit for units in known.values() for unit in units])
+            vectors.expect(self._db, fresh)
 
-    def _put_chunk(self, document: documents.Document, part: documents.Part) -> int | None:
-        chunk, day = part.chunk, document.day.isoformat() if document.day else None
-        row = (chunk.start_line, chunk.end_line, chunk.text, part.header, "\n".join(chunk.trail), day)
-        insert = "INSERT INTO chunks VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
-        return self._db.execute(insert, (document.path, document.area, *row)).lastrowid
+    def _put_parts(
+        self, document: documents.Document, file: int, area: int, known: dict[tuple[str, str], list[int]]
+    ) -> list[tuple[int, int]]:
+        """Write chunks and units; what is in ``known`` is used up. Returns the ids and hashes of new units."""
+        (at,) = self._db.execute("SELECT next FROM areas WHERE id = ?", (area,)).fetchone()
+        fresh: list[tuple[int, int]] = []
+        units: list[tuple[object, ...]] = []
+        texts: list[tuple[object, ...]] = []
+        for part in document.parts:
+            chunk = self._put_chunk(file, part, len(units))
+            for entry in part.entries:
+                unit = entry.unit
+                text = part.chunk.text[unit.start : unit.end]
+                same = known.get((part.header, text))
+                if same:
+                    number = same.pop(0)
+                else:
+                    number, at = area * SPAN + at, at + 1
+                    fresh.append((number, entry.hash))
+                    texts.append((number, text, part.header, entry.label, entry.grams))
+                span = (unit.start, unit.end - unit.start, unit.start_line, unit.end_line)
+                kind = entry.tokens, entry.item, entry.asks
+                units.append((number, file, len(units), chunk, *span, *kind, entry.hash))
+        self._db.executemany("INSERT OR REPLACE INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", units)
+        self._db.executemany("INSERT INTO units_fts(rowid, text, header, label, grams) VALUES (?, ?, ?, ?, ?)", texts)
+        self._db.execute("UPDATE areas SET next = ?, units = units + ? WHERE id = ?", (at, len(fresh), area))
+        return fresh
 
-    def _remove(self, path: str) -> None:
-        # FTS5 with external content must be told the words that go while they are still there to be read.
-        gone = f"SELECT 'delete', id, text, header, grams FROM unit_text WHERE id IN ({_UNITS_OF})"  # noqa: S608 - constants
-        self._db.execute(f"INSERT INTO units_fts(units_fts, rowid, text, header, grams) {gone}", (path,))
-        if self._embedder:
-            self._db.execute(f"DELETE FROM units_vec WHERE rowid IN ({_UNITS_OF})", (path,))  # noqa: S608 - constants
-        self._db.execute(f"DELETE FROM units WHERE id IN ({_UNITS_OF})", (path,))  # noqa: S608 - constants
-        self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
-        self._db.execute("DELETE FROM files WHERE path = ?", (path,))
+    def _put_chunk(self, file: int, part: documents.Part, first: int) -> int | None:
+        chunk, last = part.chunk, first + len(part.entries) - 1
+        row = (file, part.section, first, last, chunk.start_line, chunk.end_line, part.header, "\n".join(chunk.trail))
+        insert = "INSERT INTO chunks VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        return self._db.execute(insert, (*row, zlib.compress(chunk.text.encode("utf-8", "surrogatepass")))).lastrowid
 
-    def _next_unit(self) -> int:
-        """No id is used twice, so that a vector that was left behind can't come to belong to another text."""
-        row = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'units'").fetchone()
-        return row[0] + 1 if row else 1
+    def _area(self, name: str) -> int:
+        self._db.execute("INSERT OR IGNORE INTO areas(name) VALUES (?)", (name,))
+        (number,) = self._db.execute("SELECT id FROM areas WHERE name = ?", (name,)).fetchone()
+        return int(number)
 
-    def pending(self, count: int) -> list[Pending]:
-        """Up to ``count`` units that wait for a vector."""
-        rows = self._db.execute(
-            "SELECT units.id, units.area, units.hash, trail, substr(text, start + 1, length)"
-            " FROM units JOIN chunks ON chunks.id = units.chunk WHERE vector = 0 ORDER BY units.id LIMIT ?",
-            (count,),
+    def _file(self, document: documents.Document, area: int, state: FileState) -> int:
+        """The id of the file's row, brought up to date."""
+        row = (area, document.day and document.day.isoformat(), state.hash, state.mtime_ns, state.size, state.flaw)
+        self._db.execute(
+            "INSERT INTO files(path, area, day, hash, mtime_ns, size, flaw) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT(path) DO UPDATE SET (area, day, hash, mtime_ns, size, flaw) ="
+            " (excluded.area, excluded.day, excluded.hash, excluded.mtime_ns, excluded.size, excluded.flaw)",
+            (document.path, *row),
         )
+        (number,) = self._db.execute("SELECT id FROM files WHERE path = ?", (document.path,)).fetchone()
+        return int(number)
+
+    def _known(self, file: int) -> dict[tuple[str, str], list[int]]:
+        """The ids of a file's units by what they are found by: the words above them and their own."""
+        chunks = {
+            number: (header, _text(text))
+            for number, header, text in self._db.execute("SELECT id, header, text FROM chunks WHERE file = ?", (file,))
+        }
+        known: dict[tuple[str, str], list[int]] = {}
+        select = "SELECT id, chunk, start, start + length FROM units WHERE file = ? ORDER BY place"
+        for unit, chunk, start, end in self._db.execute(select, (file,)):
+            header, text = chunks[chunk]
+            known.setdefault((header, text[start:end]), []).append(unit)
+        return known
+
+    def _forget(self, area: int, units: Sequence[int]) -> None:
+        if not units:
+            return
+        self._db.executemany("DELETE FROM units_fts WHERE rowid = ?", [(unit,) for unit in units])
+        self._db.execute("DELETE FROM units WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(units),))
+        self._db.execute("UPDATE areas SET units = units - ? WHERE id = ?", (len(units), area))
+        vectors.forget(self._db, units)
+
+    def pending(self, embedder: str, count: int) -> list[Pending]:
+        """Up to ``count`` units that wait for a vector."""
+        space = self._space(embedder)
+        if space is None:
+            return []
+        rows = self._db.execute(
+            "SELECT unit, hash, chunk, start, start + length FROM waiting JOIN units ON units.id = unit"
+            " WHERE space = ? ORDER BY unit LIMIT ?",
+            (space.id, count),
+        ).fetchall()
+        select = "SELECT id, trail, text FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
+        wanted = json.dumps(sorted({chunk for _, _, chunk, _, _ in rows}))
+        chunks = {number: (_lines(trail), _text(text)) for number, trail, text in self._db.execute(select, (wanted,))}
         return [
-            Pending(unit, area, hash_, documents.embedded(_lines(trail), text))
-            for unit, area, hash_, trail, text in rows
+            Pending(unit, hash_, documents.embedded(chunks[chunk][0], chunks[chunk][1][start:end]))
+            for unit, hash_, chunk, start, end in rows
         ]
 
-    def cached(self, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The vectors that are known already, as float32 blobs, by hash."""
-        found: dict[bytes, bytes] = {}
-        for wanted in set(hashes):
-            row = self._db.execute(
-                "SELECT vector FROM embedding_cache WHERE embedder = ? AND hash = ?", (self._embedder, wanted)
-            ).fetchone()
-            if row:
-                found[wanted] = row[0]
+    def known(self, embedder: str, hashes: Iterable[int]) -> dict[int, bytes | None]:
+        """The vectors that there are of texts, by hash."""
+        space = self._space(embedder)
+        return vectors.known(self._db, space, hashes) if space else {}
+
+    def fill(self, embedder: str, made: Mapping[int, bytes | None]) -> None:
+        """Give units their vectors."""
+        with self._transaction():
+            if space := self._space(embedder):
+                vectors.fill(self._db, vectors.fitting(self._db, space, made.values()), made)
+
+    def settle(self, embedder: str) -> None:
+        """Let the embedder's space serve searches once none of its units waits any more."""
+        space = self._space(embedder)
+        if space and not space.ready and not self.is_filling(embedder):
+            with self._transaction():
+                vectors.settle(self._db, space)
+
+    def extent(self, areas: Iterable[str]) -> Extent:
+        """What a scope can be searched for."""
+        rows = self._db.execute(
+            "SELECT id, next, units FROM areas WHERE units > 0 AND name IN (SELECT value FROM json_each(?))"
+            " ORDER BY id",
+            (json.dumps(sorted(areas)),),
+        ).fetchall()
+        ranges = tuple((number * SPAN, number * SPAN + following - 1) for number, following, _ in rows)
+        return Extent(ranges, sum(row[2] for row in rows))
+
+    def postings(self, expressions: Sequence[str], extent: Extent, most: int) -> list[Posting]:
+        """The units of the scope that each FTS5 expression finds, together about ``most`` of them.
+
+        Of an expression that finds too many the newest are taken, and those that a rare one finds too, unless it finds
+        most of the scope: so what is both is not missed, and a word that is everywhere costs no more than another.
+        """
+        found = [self._newest(expression, extent, FIRST) for expression in expressions]
+        rest = most - sum(len(posting.units) for posting in found)
+        for at in sorted(range(len(found)), key=lambda at: found[at].total):
+            if not found[at].complete and found[at].total <= rest:
+                rest -= found[at].total
+                found[at] = self._newest(expressions[at], extent, 2 * found[at].total)
+        rare = " OR ".join(f"({expressions[at]})" for at, one in enumerate(found) if one.complete and one.units)
+        for at, posting in enumerate(found):
+            if rare and not posting.complete and posting.total <= COMMON * extent.units:
+                both = self._newest(f"({expressions[at]}) AND ({rare})", extent, most)
+                found[at] = Posting([*{*posting.units, *both.units}], posting.total, complete=False)
         return found
 
-    def fill(self, units: Sequence[Pending], vectors: Mapping[bytes, bytes]) -> None:
-        """Give units their vectors by hash; one without is marked as having none. Doing it twice does no harm."""
-        with self._transaction():
-            for unit in units:
-                vector = vectors.get(unit.hash)
-                waits = self._db.execute(
-                    "UPDATE units SET vector = ? WHERE id = ? AND hash = ? AND vector = 0",
-                    (1 if vector else 2, unit.id, unit.hash),
-                ).rowcount
-                if waits and vector:
-                    self._db.execute("INSERT INTO units_vec VALUES (?, ?, ?)", (unit.id, unit.area, vector))
-            cache = [(self._embedder, hash_, vector) for hash_, vector in vectors.items()]
-            self._db.executemany("INSERT OR IGNORE INTO embedding_cache VALUES (?, ?, ?)", cache)
-
-    def prune(self) -> None:
-        """Drop the vectors of text that is nowhere any more."""
-        with self._transaction():
-            self._db.execute("DELETE FROM embedding_cache WHERE hash NOT IN (SELECT hash FROM units)")
-
-    def postings(self, matches: Sequence[str], areas: Iterable[str]) -> Postings:
-        """Look up FTS5 expressions one by one, within ``areas`` only.
-
-        A strength is the BM25 of that expression alone over its best in the scope: so it means the same in an index
-        of one note, where BM25 itself is about zero. A word in a header counts half.
-        """
-        inside = json.dumps(sorted(areas))
-        (total,) = self._db.execute(f"SELECT count(*) FROM units WHERE {_INSIDE}", (inside,)).fetchone()  # noqa: S608 - a constant
-        found: list[dict[int, float]] = []
-        for match in matches:
-            rows = self._db.execute(_POSTINGS, (match, inside)).fetchall()
-            best = max((score for _, score in rows), default=1.0) or 1.0
-            found.append({unit: max(score / best, 1e-6) for unit, score in rows})
-        return Postings(tuple(found), total)
-
-    def nearest(self, vector: bytes, areas: Iterable[str], count: int) -> dict[int, float]:
-        """The cosines of the ``count`` nearest units of each area."""
-        rows = self._db.execute(
-            f"SELECT rowid, distance FROM units_vec WHERE embedding MATCH ? AND k = ? AND {_INSIDE}",  # noqa: S608 - a constant
-            (vector, min(count, MOST_NEIGHBOURS), json.dumps(sorted(areas))),
+    def _newest(self, expression: str, extent: Extent, most: int) -> Posting:
+        """Of more than ``most`` in an area the total is an estimate, by how close together the newest are."""
+        select = (
+            "SELECT rowid FROM units_fts WHERE units_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
         )
-        return _cosines(rows)
+        found: list[int] = []
+        total, complete = 0, True
+        for first, last in extent.ranges:
+            units = [unit for (unit,) in self._db.execute(select, (expression, first, last, most))]
+            found += units
+            if len(units) < most:
+                total += len(units)
+            else:
+                total += len(units) * (last - first + 1) // (last - units[-1] + 1)
+                complete = False
+        return Posting(found, min(total, extent.units), complete)
 
-    def cosines(self, vector: bytes, units: Iterable[int]) -> dict[int, float]:
+    def nearest(self, query: bytes, extent: Extent, count: int) -> dict[int, float]:
+        """The cosines of about the ``count`` nearest units of the scope."""
+        space = self.serving()
+        return vectors.nearest(self._db, space, query, extent.ranges, extent.units, count) if space else {}
+
+    def cosines(self, query: bytes, units: Iterable[int]) -> dict[int, float]:
         """The cosines of given units, of those that have a vector."""
-        rows = self._db.execute(
-            "SELECT rowid, vec_distance_cosine(embedding, ?) FROM units_vec"
-            " WHERE rowid IN (SELECT value FROM json_each(?))",
-            (vector, json.dumps(list(units))),
-        )
-        return _cosines(rows)
+        space = self.serving()
+        return vectors.cosines(self._db, space, query, units) if space else {}
 
-    def passages(self, units: Iterable[int]) -> dict[int, Passage]:
+    def sampled(self, query: bytes, extent: Extent) -> list[float]:
+        """The cosines of units from all over the scope, ``SAMPLE`` or all."""
+        space = self.serving()
+        every = max(1, sum(last - first + 1 for first, last in extent.ranges) // SAMPLE)
+        units = (unit for first, last in extent.ranges for unit in range(first, last + 1, every))
+        return list(vectors.cosines(self._db, space, query, units).values()) if space else []
+
+    def units(self, ids: Iterable[int], reach: int) -> list[Unit]:
+        """Units by id, and those up to ``reach`` places away in the same file."""
+        spans = self._db.execute(
+            "SELECT file, place - ?1, place + ?1 FROM units WHERE id IN (SELECT value FROM json_each(?2))",
+            (reach, json.dumps(list(ids))),
+        )
+        rows = self._db.execute(
+            "SELECT units.id, chunk, units.file * ? + section, place, units.start_line, units.end_line, tokens, item,"
+            " asks FROM json_each(?) AS span JOIN units ON units.file = span.value ->> 0"
+            " AND place BETWEEN span.value ->> 1 AND span.value ->> 2 JOIN chunks ON chunks.id = chunk",
+            (_SECTIONS, json.dumps(_merged(spans))),
+        )
+        return [Unit._make(row) for row in rows]
+
+    def passages(self, ids: Iterable[int]) -> dict[int, Passage]:
         """The texts of units, by id."""
-        rows = self._db.execute(_PASSAGES, (json.dumps(list(units)),))
-        return {row[0]: _passage(*row) for row in rows}
+        wanted = json.dumps(list(ids))
+        return self._passages(_PASSAGES, (wanted,))
 
     def latest(self, areas: Iterable[str], count: int) -> list[Passage]:
         """The newest units: by day, the last of a day first, then those of files without a day."""
-        rows = self._db.execute(_LATEST, (json.dumps(sorted(areas)), count))
-        return [_passage(*row) for row in rows]
+        return list(self._passages(_LATEST, (json.dumps(sorted(areas)), count)).values())
+
+    def _passages(self, select: str, values: Sequence[object]) -> dict[int, Passage]:
+        texts: dict[int, str] = {}
+        found: dict[int, Passage] = {}
+        for unit, chunk, path, place, text, start, end, first, last, trail, day in self._db.execute(select, values):
+            if chunk not in texts:
+                texts[chunk] = _text(text)
+            where = (start, end, first, last)
+            found[unit] = Passage(unit, chunk, path, place, texts[chunk], *where, _lines(trail), _day(day))
+        return found
+
+    def _space(self, embedder: str) -> Space | None:
+        return next((space for space in vectors.spaces(self._db) if space.embedder == embedder), None)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -320,8 +488,8 @@ def reported() -> Iterator[None]:
     except module.OperationalError as error:
         damage = str(error).startswith(("no such table", "no such column", "malformed", "vtable constructor failed"))
         raise (IndexDamaged if damage else IndexUnavailable)(str(error)) from error
-    except module.DatabaseError as error:
-        raise IndexDamaged(str(error)) from error
+    except (module.DatabaseError, zlib.error, KeyError, MemoryError) as error:
+        raise IndexDamaged(str(error)) from error  # of memory: a damaged word list asks SQLite for more than there is
     except DatabaseError as error:
         damage = isinstance(error.__cause__, module.DatabaseError)
         damage = damage and not isinstance(error.__cause__, module.OperationalError)
@@ -330,23 +498,41 @@ def reported() -> Iterator[None]:
         raise IndexUnavailable(str(error)) from error
 
 
+_SUFFIXES = ("", "-wal", "-shm")
+
+
 def move_aside(path: Path) -> None:
     """Make room for a new index; the last one that was moved aside is kept as ``<name>.aside``."""
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in _SUFFIXES:
         part = path.with_name(path.name + suffix)
         if part.exists():
             part.replace(path.with_name(f"{path.name}.aside{suffix}"))
 
 
-def _passage(*row: Any) -> Passage:
-    *span, trail, day = row
-    return Passage(*span, _lines(trail), date.fromisoformat(day) if day else None)  # type: ignore[call-arg]  # a row of _PASSAGES
+def remove(path: Path) -> None:
+    """Remove an index and its journals."""
+    for suffix in _SUFFIXES:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _merged(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Spans of files, those that touch made one."""
+    merged: list[tuple[int, int, int]] = []
+    for file, first, last in sorted(spans):
+        if merged and merged[-1][0] == file and first <= merged[-1][2] + 1:
+            merged[-1] = (file, merged[-1][1], max(last, merged[-1][2]))
+        else:
+            merged.append((file, first, last))
+    return merged
+
+
+def _text(data: bytes) -> str:
+    return zlib.decompress(data).decode("utf-8", "surrogatepass")
+
+
+def _day(text: str | None) -> date | None:
+    return date.fromisoformat(text) if text else None
 
 
 def _lines(text: str) -> tuple[str, ...]:
     return tuple(text.split("\n")) if text else ()
-
-
-def _cosines(rows: Iterable[tuple[int, float | None]]) -> dict[int, float]:
-    """A vector of zeros has no distance."""
-    return {unit: 1 - distance for unit, distance in rows if distance is not None}

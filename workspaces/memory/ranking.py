@@ -1,106 +1,30 @@
-"""Ranking: pure functions from what the legs found to what is handed out, best first.
+"""Ranking: from scored units to what is handed out, best first. Pure functions.
 
-A score is 0 to 1 and means the same in an index of one note and of a million: the words' share is absolute (how much
-of what was asked is there), and so is the meaning's (how far above unrelated texts). Knows no database and no file.
+A find is a run of units that are about as good, or a whole chunk; age lowers its score, what says the same is left out,
+and where no unit is a find by itself there is none. Knows no database and no file.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
+from workspaces.memory.evidence import Scored
 from workspaces.memory.results import Hit
 
 if TYPE_CHECKING:
     from workspaces.memory.index import Passage
-    from workspaces.memory.settings import MemorySettings, Preset
+    from workspaces.memory.settings import MemorySettings
 
-PRESETS: Mapping[Preset, tuple[float, float]] = {"best": (0.4, 0.6), "semantic": (0.7, 0.3), "keyword": (0.4, 0.6)}
-"""Weights of meaning and of words."""
+TOGETHER = 0.65
+"""Share of the best unit's evidence from which on a unit next to it is handed out with it: about what a line has that
+only stands beside it, which then takes no place of its own from another find."""
 
-BACKGROUND = 100
-"""Units that any index is taken to have beside its own: so a rare word stays rare in an index of two notes."""
-
-ABSENT = 0.75
-"""What a word that is nowhere in the scope counts of its weight: it may well be a synonym of one that is."""
-
-PRESENCE = 0.75
-"""The share of a word's score for being there at all; the rest is by BM25, so by how short and how full of it."""
-
-
-ALONE = 1.4
-"""How much more a meaning counts where it stands alone, for reaching the minimum score only. At a cosine of 0.4 the
-static embedder has found "my puppy" for "my dog"; unrelated notes stay below 0.3."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A unit's score and those of the legs that found it, all 0 to 1; None where a leg did not find it."""
-
-    unit: int
-    score: float
-    keyword: float | None
-    vector: float | None
-
-
-def weights(settings: MemorySettings) -> tuple[float, float]:
-    """The weights of meaning and of words, of sum 1. What is no weight (negative, not a number) counts as 0."""
-    preset = PRESETS[settings.preset]
-    chosen = (settings.vector_weight, settings.keyword_weight)
-    vector, keyword = (_weight(own, usual) for own, usual in zip(chosen, preset, strict=True))
-    total = vector + keyword
-    return (vector / total, keyword / total) if total > 0 else preset
-
-
-def _weight(own: float | None, usual: float) -> float:
-    value = usual if own is None else own
-    return min(value, 1e6) if value > 0 else 0.0  # not-a-number is not above 0 either
-
-
-def keyword_scores(found: Sequence[Mapping[int, float]], term_weights: Sequence[float], total: int) -> dict[int, float]:
-    """For each unit, the share of the query's terms that it has, the rare ones counting more.
-
-    ``found[i]`` maps the units that have term ``i`` to a strength of 0 to 1. The rarity is that of BM25 (Robertson and
-    Spärck Jones, 1976, in Lucene's form that is never negative), over ``total`` and ``BACKGROUND`` units. Where no term
-    carries meaning by itself, the best score is the best weight.
-    """
-    scores: dict[int, float] = {}
-    asked = 0.0
-    for postings, weight in zip(found, term_weights, strict=True):
-        count = max(len(postings), 1)
-        rarity = math.log1p((total + BACKGROUND - count + 0.5) / (count + 0.5))
-        value = weight * rarity
-        asked += value if postings else value * ABSENT
-        for unit, strength in postings.items():
-            scores[unit] = scores.get(unit, 0.0) + value * (PRESENCE + (1 - PRESENCE) * strength)
-    best = max(term_weights, default=1.0)
-    return {unit: best * score / asked for unit, score in scores.items()}
-
-
-def fused(keyword: Mapping[int, float], cosines: Mapping[int, float] | None, settings: MemorySettings) -> list[Scored]:
-    """The convex sum of both legs, best first.
-
-    A cosine counts by how far it is above ``cosine_floor``, and one that is far above it lifts a unit to the minimum
-    score though it has none of the words. A unit without a vector has its keyword score as it is, and so has every
-    unit where ``cosines`` is None: then there was no search by meaning.
-    """
-    by_meaning, by_words = weights(settings)
-    scored: list[Scored] = []
-    for unit in keyword.keys() | (cosines or {}).keys():
-        words = keyword.get(unit)
-        if cosines is None or unit not in cosines:
-            scored.append(Scored(unit, words or 0.0, words, None))
-            continue
-        above = min((cosines[unit] - settings.cosine_floor) / (1 - settings.cosine_floor), 1.0)
-        vector = above if above > 0 else None
-        score = by_words * (words or 0.0) + by_meaning * (vector or 0.0)
-        if by_meaning and score < settings.min_score <= ALONE * (vector or 0.0):
-            score = settings.min_score
-        scored.append(Scored(unit, score, words, vector))
-    return sorted(scored, key=lambda found: (-found.score, found.unit))
+NEXT_BEST = 0.5
+"""What each next best unit of a chunk adds to the chunk's evidence."""
 
 
 def decayed(score: float, day: date | None, today: date, *, half_life: float, floor: float) -> float:
@@ -111,7 +35,7 @@ def decayed(score: float, day: date | None, today: date, *, half_life: float, fl
 
 
 def hits(
-    scored: Iterable[Scored],
+    found: Iterable[Scored],
     passages: Mapping[int, Passage],
     today: date | None,
     limit: int,
@@ -121,26 +45,38 @@ def hits(
 ) -> tuple[Hit, ...]:
     """The best finds as texts. ``today`` None means that age doesn't count.
 
-    Where nothing reaches ``min_score`` there is no find; once something does, others come along down to ``tail`` of it.
-    A find is a unit and, unless ``alone``, those next to it in its chunk that pass too, within ``max_characters``; no
-    unit is in two finds, and a text that says the same as a better one is left out.
+    Where no unit passes there is no find; once one does, others come along down to ``tail`` of the best score, or, when
+    ``alone``, those that pass too. A find is a unit and, unless ``alone``, those next to it that are nearly as good,
+    within ``max_characters``; or its whole chunk, where the settings say so. No unit is in two finds, and a text that
+    says the same as a better one is left out.
     """
-    known = [found for found in scored if found.unit in passages and found.score > 0]
-    passing = {found.unit for found in known if found.score >= settings.min_score}
-    if not passing:
+    known = {one.unit: one for one in found if one.unit in passages and one.evidence > 0}
+    if not any(one.passes for one in known.values()):
         return ()
-    final = {found.unit: _aged(found.score, passages[found.unit].day, today, settings) for found in known}
+    if settings.finds == "chunks" and not alone:
+        known = _by_chunk(known, passages)
+    final = {unit: _aged(one.score, passages[unit].day, today, settings) for unit, one in known.items()}
+    least = settings.tail * max(final.values())
     chosen: list[Hit] = []
     used: set[int] = set()
     said: set[str] = set()
-    for best in sorted(known, key=lambda found: (-final[found.unit], *_place(passages[found.unit]))):
-        if len(chosen) == limit:
+    places: dict[int, dict[int, int]] = defaultdict(dict)
+    for unit in known:
+        places[passages[unit].chunk][passages[unit].place] = unit
+    for best in sorted(known.values(), key=lambda one: (-final[one.unit], *_place(passages[one.unit]))):
+        if len(chosen) == limit or final[best.unit] < least:
             break
-        if best.unit in used or best.score < settings.min_score * settings.tail:
+        if best.unit in used or (alone and not best.passes):
             continue
-        run = [best.unit] if alone else _run(best.unit, passages, passing - used, settings.max_characters)
-        used.update(run)
-        hit = as_hit([passages[unit] for unit in run], settings.max_characters, best, final[best.unit])
+        if settings.finds == "chunks" and not alone:
+            hit = _whole(passages[best.unit], best, final[best.unit])
+        else:
+            beside = {} if alone else places[passages[best.unit].chunk]
+            run = _run(best, passages, known, beside, settings.max_characters)
+            used.update(run)
+            for unit in run:
+                del places[passages[unit].chunk][passages[unit].place]
+            hit = as_hit([passages[unit] for unit in run], settings.max_characters, best, final[best.unit])
         essence = " ".join(hit.text.casefold().split())
         if essence not in said:
             said.add(essence)
@@ -159,19 +95,59 @@ def _place(passage: Passage) -> tuple[int, str, int]:
     return -(passage.day.toordinal() if passage.day else 0), passage.path, passage.start_line
 
 
-def _run(best: int, passages: Mapping[int, Passage], found: Iterable[int], most: int) -> list[int]:
-    """``best`` and its found neighbours in the same chunk, in order, while they fit; ids of a chunk are consecutive."""
-    candidates = set(found)
-    run = [best]
-    for step in (1, -1):
-        unit = best + step
-        while unit in candidates and passages[unit].chunk == passages[best].chunk:
-            first, last = min(run[0], unit), max(run[-1], unit)
-            if passages[last].end - passages[first].start > most:
-                break
-            run = [*run, unit] if step > 0 else [unit, *run]
-            unit += step
-    return run
+def _run(
+    best: Scored, passages: Mapping[int, Passage], known: Mapping[int, Scored], beside: Mapping[int, int], most: int
+) -> list[int]:
+    """``best`` and its neighbours, the better side first. ``beside`` has what may be taken of its chunk, by place."""
+    run = [best.unit]
+    while True:
+        sides = [
+            unit
+            for place in (passages[run[0]].place - 1, passages[run[-1]].place + 1)
+            if (unit := beside.get(place)) is not None
+            and known[unit].evidence >= TOGETHER * best.evidence
+            and _extent(passages[unit], passages[run[0]], passages[run[-1]]) <= most
+        ]
+        if not sides:
+            return run
+        unit = max(sides, key=lambda side: known[side].evidence)
+        run = [unit, *run] if passages[unit].place < passages[run[0]].place else [*run, unit]
+
+
+def _extent(*run: Passage) -> int:
+    """Characters from the first to the last."""
+    return max(passage.end for passage in run) - min(passage.start for passage in run)
+
+
+def _by_chunk(known: Mapping[int, Scored], passages: Mapping[int, Passage]) -> dict[int, Scored]:
+    """The best unit of each chunk, with the evidence of the chunk: of the units that its text shows, those that it
+    shares with the chunk before it included."""
+    chunks: dict[int, list[Scored]] = defaultdict(list)
+    lines: dict[str, list[Scored]] = defaultdict(list)
+    for one in known.values():
+        chunks[passages[one.unit].chunk].append(one)
+        lines[passages[one.unit].path].append(one)
+    result: dict[int, Scored] = {}
+    for own in chunks.values():
+        best = max(own, key=lambda one: (one.evidence, -one.unit))
+        first, last = _span(passages[best.unit])
+        shown = [one for one in lines[passages[best.unit].path] if first <= passages[one.unit].start_line <= last]
+        ranked = sorted((one.evidence for one in shown), reverse=True)
+        evidence = sum(value * NEXT_BEST**rank for rank, value in enumerate(ranked))
+        passes = any(one.passes for one in shown)
+        result[best.unit] = Scored(best.unit, evidence, best.keyword, best.vector, passes)
+    return result
+
+
+def _span(passage: Passage) -> tuple[int, int]:
+    """The lines of the passage's chunk."""
+    first = passage.start_line - passage.text.count("\n", 0, passage.start)
+    return first, first + passage.text.count("\n")
+
+
+def _whole(passage: Passage, best: Scored, score: float) -> Hit:
+    first, last = _span(passage)
+    return Hit(passage.path, first, last, passage.text, score, best.keyword, best.vector, passage.trail, passage.day)
 
 
 def as_hit(run: Sequence[Passage], most: int, best: Scored | None = None, score: float = 1.0) -> Hit:

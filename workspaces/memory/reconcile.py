@@ -7,6 +7,7 @@ at any moment leaves an index that the next comparison completes. Knows no searc
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -21,24 +22,29 @@ from workspaces.memory.results import SyncReport
 if TYPE_CHECKING:
     from workspaces.memory.encoder import Encoder
     from workspaces.memory.settings import MemorySettings
+    from workspaces.memory.sources import Sources
     from workspaces.memory.store import Store
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called in the loop with how many of the changed files are done, and how many there are."""
 
-BATCH = 256
-"""Units that are embedded and stored at once: about 0.3 s of the static embedder, 25,600 tokens of another."""
+BATCH = 64
+"""Units that are embedded and stored at once: what one call of a slow embedder loses when it fails."""
 
 FRESH_NS = 100_000_000
 """A file changed less than this before it was read may change again within the same tick of its file system's clock
 (4 ms on Linux): its time is not remembered, so that it is read once more."""
 
 
+LARGEST = 64 << 20
+"""Bytes of the largest file that is read; a larger one is no note, and said to be left out."""
+
+
 async def reconcile(
-    root: Path, store: Store, settings: MemorySettings, progress: Progress | None = None
+    sources: Sources, store: Store, settings: MemorySettings, progress: Progress | None = None
 ) -> tuple[SyncReport, tuple[str, ...]]:
     """Bring the words up to date. Also returns a sentence for each file that can't be read, which is left as it was."""
-    listed = dict(await asyncio.to_thread(lambda: list(documents.found(root))))
+    listed = await asyncio.to_thread(sources.found)
     known = await store.run(Index.files)
     added = [path for path in listed if path not in known]
     touched = [path for path in listed if path in known and not _is_same(listed[path], known[path])]
@@ -46,7 +52,8 @@ async def reconcile(
     changed, troubles = 0, []
     for done, path in enumerate([*added, *touched], 1):
         try:
-            state, document = await asyncio.to_thread(_read, root, path, listed[path], known.get(path), settings)
+            file, stat = sources.file(path), listed[path]
+            state, document = await asyncio.to_thread(_read, file, path, stat, known.get(path), settings)
         except OSError as error:
             troubles.append(f"{path} can't be read: {error.strerror}.")
             continue
@@ -59,23 +66,26 @@ async def reconcile(
             progress(done, len(added) + len(touched))
     for path in removed:
         await store.run(Index.remove, path)
-    if changed or removed:
-        await store.run(Index.prune)
+    if added or changed or removed:
+        await store.run(Index.shrink_log)
     unchanged = len(listed) - len(added) - changed
     return SyncReport(len(added), changed, len(removed), unchanged), tuple(troubles)
 
 
-async def fill(store: Store, encoder: Encoder) -> int:
-    """Give every unit that waits for a vector its own; how many were embedded. Raises EmbedderError."""
-    embedded = 0
-    while units := await store.run(Index.pending, BATCH):
-        vectors = await store.run(Index.cached, [unit.hash for unit in units])
+async def fill(store: Store, encoder: Encoder, known: Store | None = None) -> int:
+    """Give every unit that waits for a vector its own; how many were embedded. Raises EmbedderError.
+
+    What an index beside it (``known``) has a vector for is not embedded again.
+    """
+    name, embedded = encoder.identity[0], 0
+    while units := await store.run(Index.pending, name, BATCH):
+        vectors = await known.run(Index.known, name, [unit.hash for unit in units]) if known else {}
         missing = {unit.hash: unit.text for unit in units if unit.hash not in vectors}
         if missing:
-            made = await encoder.documents(list(missing.values()))
-            vectors |= {hash_: blob for hash_, blob in zip(missing, made, strict=True) if blob}
+            vectors |= zip(missing, await encoder.documents(list(missing.values())), strict=True)
             embedded += len(missing)
-        await store.run(Index.fill, units, vectors)
+        await store.run(Index.fill, name, {unit.id: vectors[unit.hash] for unit in units})
+    await store.run(Index.settle, name)
     return embedded
 
 
@@ -84,10 +94,12 @@ def _is_same(stat: os.stat_result, state: FileState) -> bool:
 
 
 def _read(
-    root: Path, path: str, stat: os.stat_result, known: FileState | None, settings: MemorySettings
+    file: Path, path: str, stat: os.stat_result, known: FileState | None, settings: MemorySettings
 ) -> tuple[FileState, documents.Document | None]:
     """The file's state, and its document where the bytes are not the known ones. Raises OSError."""
-    data = (root / path).read_bytes()
+    if stat.st_size > LARGEST:
+        raise OSError(errno.EFBIG, f"it is larger than {LARGEST >> 20} MB", str(file))
+    data = file.read_bytes()
     text = files.decode(data)
     settled = time.time_ns() - stat.st_mtime_ns > FRESH_NS
     state = FileState(files.digest(data), stat.st_mtime_ns if settled else -1, stat.st_size, text.flaw)

@@ -32,20 +32,31 @@ _PLAIN = frozenset(_PLAIN_WORDS.split())
 
 def redacted(text: str) -> tuple[str, int]:
     """``text`` with each secret replaced, and how many there were."""
-    text, keys = KEY.subn(WITHHELD, text)
-    text, logins = _LOGIN.subn(rf"\1:{WITHHELD}", text)
-    count = keys + logins
+    return redacted_within(text, 0, len(text))
 
-    def named(match: re.Match[str]) -> str:
-        nonlocal count
-        value = match["value"].rstrip(".,;!?)")
-        if not value or value.startswith("[secret") or not _is_secret(match["link"], value):
-            return match[0]
-        count += 1
-        at = match.start("value") - match.start()
-        return match[0][:at] + WITHHELD + match[0][at + len(value) :]
 
-    return _NAMED.sub(named, text), count
+def redacted_within(text: str, start: int, end: int) -> tuple[str, int]:
+    """The same, but only what lies between two offsets is replaced: the text around it tells what it is."""
+    parts, done, count = [], 0, 0
+    for first, last in _secrets(text):
+        first, last = max(first, start), min(last, end)
+        if first < last:
+            parts += [text[done:first], WITHHELD]
+            done, count = last, count + 1
+    return "".join([*parts, text[done:]]), count
+
+
+def _secrets(text: str) -> list[tuple[int, int]]:
+    """Where secrets begin and end, from the first to the last, none within another."""
+    found = [match.span() for match in KEY.finditer(text)]
+    named = [(m.start("value"), m["link"], m["value"].rstrip(".,;!?)")) for m in _NAMED.finditer(text)]
+    for first, last in [
+        *(match.span(2) for match in _LOGIN.finditer(text)),
+        *((at, at + len(value)) for at, link, value in named if value and _is_secret(link, value)),
+    ]:
+        if not text.startswith("[secret", first) and all(last <= start or first >= end for start, end in found):
+            found.append((first, last))
+    return sorted(found)
 
 
 def _is_secret(link: str, value: str) -> bool:

@@ -1,29 +1,48 @@
 """From a question to scored pieces of text: through the index, or through the files where there is none.
 
-Both legs look only into the areas they are given. Knows no scope's name, no file format and no order of hits.
+First the words are looked up, then the question is embedded without those that are everywhere, then what is promising
+is looked at closely, with what stands around it. Both legs look only into the areas they are given. Knows no scope's
+name, no file format and no order of hits.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from heapq import nlargest
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from workspaces import files
-from workspaces.memory import documents, query, ranking, scan
+from workspaces.memory import documents, query, scan
 from workspaces.memory.embedder import EmbedderError
-from workspaces.memory.index import Index, Passage, Postings
+from workspaces.memory.evidence import BESIDE, NOTHING, Background, Candidate, Masks, Scored, promising, scored
+from workspaces.memory.index import Extent, Index, Passage
 
 if TYPE_CHECKING:
     from workspaces.memory.encoder import Encoder
     from workspaces.memory.query import Term
     from workspaces.memory.settings import MemorySettings
+    from workspaces.memory.sources import Sources
     from workspaces.memory.store import Store
 
-Found: TypeAlias = tuple[list[ranking.Scored], Mapping[int, Passage]]
-"""Scored units, best first, and their texts."""
+Found: TypeAlias = tuple[list[Scored], Mapping[int, Passage]]
+"""Scored units, best first, and the texts of those that can be handed out."""
+
+SHARE = 5
+"""Of the pieces whose text may be read one in five is looked up by itself; the others stand around it."""
+
+REACH = max(abs(distance) for distance in BESIDE)
+"""How many lines away another may lend evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What the look-up of the words gave: ``counts[i]`` units of the scope have term i, in their text or header."""
+
+    extent: Extent
+    masks: Mapping[int, Masks]
+    counts: tuple[int, ...]
 
 
 async def indexed(
@@ -32,55 +51,98 @@ async def indexed(
     question: str,
     terms: Sequence[Term],
     areas: Collection[str],
+    most: int,
     settings: MemorySettings,
+    *,
+    alone: bool = False,
 ) -> Found:
-    """Through the index, by meaning too where it has vectors and the embedder works. Raises IndexUnavailable."""
-    postings = await store.run(Index.postings, [term.match for term in terms], areas)
-    keyword = _keyword_scores(postings, terms)
-    best = nlargest(settings.candidates, keyword, key=lambda unit: (keyword[unit], -unit))
+    """Through the index, by meaning too where it has vectors and the embedder works; the texts of about ``most``.
+
+    ``alone`` as for ``scored``. Raises IndexUnavailable.
+    """
+    words = await store.run(_look_up, terms, areas, settings.postings)
     vector = None
-    has_vectors = await store.run(Index.has_vectors)
-    if encoder and has_vectors:
-        try:
-            vector = await encoder.query(question[: query.LONGEST])
-        except EmbedderError:  # kept by the encoder, which the engine asks for what went wrong
-            vector = None
-    cosines, passages = await store.run(_read, vector, best, areas, settings.candidates)
-    scored = ranking.fused({unit: keyword[unit] for unit in passages if unit in keyword}, cosines, settings)
-    return scored, passages
+    if encoder and words.extent.units:
+        with suppress(EmbedderError):  # kept by the encoder, which the engine asks for what went wrong
+            vector = await encoder.query(query.meaning(question, terms, words.counts, words.extent.units))
+    return await store.run(_weigh, words, vector, terms, most, settings, alone=alone)
 
 
-def scanned(root: Path, terms: Sequence[Term], areas: Collection[str], settings: MemorySettings) -> Found:
+def scanned(
+    sources: Sources, terms: Sequence[Term], areas: Collection[str], settings: MemorySettings, *, alone: bool = False
+) -> Found:
     """Through the files, by words only."""
-    postings, passages = scan.search(_documents(root, settings), terms, areas)
-    return ranking.fused(_keyword_scores(postings, terms), None, settings), passages
+    found, passages = scan.search(_documents(sources, settings), terms, areas)
+    counts = tuple(sum((one.has.text | one.has.header) >> i & 1 for one in found) for i in range(len(terms)))
+    return scored(found, terms, Background(len(found), counts), len(found), settings, alone=alone), passages
 
 
-def scanned_latest(root: Path, areas: Collection[str], count: int, settings: MemorySettings) -> list[Passage]:
+def scanned_latest(sources: Sources, areas: Collection[str], count: int, settings: MemorySettings) -> list[Passage]:
     """As ``Index.latest``, from the files."""
-    _, passages = scan.search(_documents(root, settings), (), areas)
-    order = sorted(passages.values(), key=lambda found: (found.start_line, found.start), reverse=True)
+    _, passages = scan.search(_documents(sources, settings), (), areas)
+    order = sorted(passages.values(), key=lambda found: found.place, reverse=True)
     order.sort(key=lambda found: (-(found.day.toordinal() if found.day else 0), found.path))
     return order[:count]
 
 
-def _documents(root: Path, settings: MemorySettings) -> Iterator[documents.Document]:
+def _documents(sources: Sources, settings: MemorySettings) -> Iterator[documents.Document]:
     """Every memory file that can be read."""
-    for path, _ in documents.found(root):
+    for path in sources.found():
         with suppress(OSError):
-            yield documents.document(path, files.decode((root / path).read_bytes()).text, settings)
+            yield documents.document(path, files.decode(sources.file(path).read_bytes()).text, settings)
 
 
-def _keyword_scores(postings: Postings, terms: Sequence[Term]) -> dict[int, float]:
-    return ranking.keyword_scores(postings.found, [term.weight for term in terms], postings.total)
+def _look_up(index: Index, terms: Sequence[Term], areas: Collection[str], most: int) -> _Words:
+    """Each term in the text, in the header and in the label of the units."""
+    extent = index.extent(areas)
+    columns = ("{text grams}", "header", "label")
+    found = index.postings([f"{column} : ({term.match})" for term in terms for column in columns], extent, most)
+    bits: dict[int, int] = {}  # of a unit, those of its text, its header and its label, in one number
+    counts: list[int] = []
+    for i in range(len(terms)):
+        own, above, _ = postings = found[3 * i : 3 * i + 3]
+        for column, posting in enumerate(postings):
+            bit = 1 << (column * _WIDTH + i)
+            for unit in posting.units:
+                bits[unit] = bits.get(unit, 0) | bit
+        either = len({*own.units, *above.units}) if own.complete and above.complete else 0
+        counts.append(max(either, own.total, above.total))
+    known = {number: _masks(number) for number in set(bits.values())}
+    return _Words(extent, {unit: known[number] for unit, number in bits.items()}, tuple(counts))
 
 
-def _read(
-    index: Index, vector: bytes | None, best: Sequence[int], areas: Collection[str], count: int
-) -> tuple[dict[int, float] | None, dict[int, Passage]]:
-    """The cosines of the nearest units and of the best by words, and the texts of both."""
-    if vector is None:
-        return None, index.passages(best)
-    cosines = index.nearest(vector, areas, count)
-    cosines |= index.cosines(vector, [unit for unit in best if unit not in cosines])
-    return cosines, index.passages({*best, *cosines})
+_WIDTH = query.MOST
+
+
+def _masks(bits: int) -> Masks:
+    every = (1 << _WIDTH) - 1
+    return Masks(bits & every, bits >> _WIDTH & every, bits >> 2 * _WIDTH)
+
+
+def _weigh(
+    index: Index,
+    words: _Words,
+    vector: bytes | None,
+    terms: Sequence[Term],
+    most: int,
+    settings: MemorySettings,
+    *,
+    alone: bool,
+) -> Found:
+    """Score what is promising, with what stands around it, and read the texts of the best ``most``."""
+    background = Background(words.extent.units, words.counts)
+    width = max(settings.candidates, most // SHARE)
+    cosines: dict[int, float] = {}
+    if vector is not None:
+        cosines = index.nearest(vector, words.extent, width)
+        usual = index.sampled(vector, words.extent)
+        if usual:
+            spread = statistics.pstdev(usual)
+            background = Background(words.extent.units, words.counts, statistics.fmean(usual), spread)
+    best = promising(words.masks, cosines, terms, background, width, settings)
+    units = index.units(best, REACH)
+    if vector is not None:
+        cosines |= index.cosines(vector, [unit.id for unit in units if unit.id not in cosines])
+    candidates = [Candidate(unit, words.masks.get(unit.id, NOTHING), cosines.get(unit.id)) for unit in units]
+    found = scored(candidates, terms, background, most, settings, alone=alone)
+    return found, index.passages([one.unit for one in found])

@@ -9,51 +9,49 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from workspaces.memory import words
 from workspaces.memory.documents import Document, Entry, Part
-from workspaces.memory.index import Passage, Postings
+from workspaces.memory.evidence import Candidate, Masks, Unit
+from workspaces.memory.index import Passage
 from workspaces.memory.query import Term
-
-_ENDINGS = ("ings", "ing", "ies", "edly", "ed", "es", "ly", "s", "e", "y")
 
 
 def search(
     documents: Iterable[Document], terms: Sequence[Term], areas: Collection[str]
-) -> tuple[Postings, dict[int, Passage]]:
-    """Where the terms are in the documents of ``areas``, and the text of every unit there."""
+) -> tuple[list[Candidate], dict[int, Passage]]:
+    """Every unit in the documents of ``areas``, and its text."""
+    found: list[Candidate] = []
     passages: dict[int, Passage] = {}
-    found: list[dict[int, float]] = [{} for _ in terms]
-    stems = [_stem(term.word) for term in terms]
-    for passage, part, entry in _units(documents, areas):
-        passages[passage.id] = passage
+    stems = [words.stem(term.word) for term in terms]
+    for unit, passage, part, entry in _units(documents, areas):
+        passages[unit.id] = passage
         own = _stems(passage.text[passage.start : passage.end]) | set(entry.grams.split())
-        header = _stems(part.header)
-        for postings, stem in zip(found, stems, strict=True):
-            if stem in own or (not stem.isascii() and len(stem) == 1 and any(word[0] == stem for word in own)):
-                postings[passage.id] = 1.0
-            elif stem in header:
-                postings[passage.id] = 0.5
-    return Postings(tuple(found), len(passages)), passages
+        header, label = _stems(part.header), _stems(entry.label)
+        text = sum(1 << i for i, stem in enumerate(stems) if stem in own or _begins(stem, own))
+        above = sum(1 << i for i, stem in enumerate(stems) if stem in header)
+        names = sum(1 << i for i, stem in enumerate(stems) if stem in label)
+        found.append(Candidate(unit, Masks(text, above, names), None))
+    return found, passages
 
 
-def _units(documents: Iterable[Document], areas: Collection[str]) -> Iterator[tuple[Passage, Part, Entry]]:
+def _units(documents: Iterable[Document], areas: Collection[str]) -> Iterator[tuple[Unit, Passage, Part, Entry]]:
     count = 0
-    for document in documents:
+    for number, document in enumerate(documents):
+        place = 0
         for part in document.parts if document.area in areas else ():
-            chunk = part.chunk
-            owner = count
+            chunk, owner = part.chunk, count
             for entry in part.entries:
-                count += 1
-                unit = entry.unit
-                span = (unit.start, unit.end, unit.start_line, unit.end_line)
-                yield Passage(count, owner, document.path, chunk.text, *span, chunk.trail, document.day), part, entry
+                cut = entry.unit
+                where = (number << 24 | part.section, place, cut.start_line, cut.end_line)
+                unit = Unit(count, owner, *where, entry.tokens, entry.item, entry.asks)
+                span = (cut.start, cut.end, cut.start_line, cut.end_line)
+                passage = Passage(count, owner, document.path, place, chunk.text, *span, chunk.trail, document.day)
+                yield unit, passage, part, entry
+                count, place = count + 1, place + 1
 
 
 def _stems(text: str) -> set[str]:
-    return {_stem(word) for word in words.words(text)}
+    return {words.stem(word) for word in words.words(text)}
 
 
-def _stem(word: str) -> str:
-    """The word without the first of the endings that leaves three letters of it."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+def _begins(stem: str, own: set[str]) -> bool:
+    """One character of a script without spaces is found as the beginning of a pair."""
+    return len(stem) == 1 and not stem.isascii() and any(word[0] == stem for word in own)

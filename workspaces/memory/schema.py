@@ -1,7 +1,8 @@
 """The tables of the index, and what makes one fit for use.
 
-``identity`` says how the text was cut: an index of another identity is made anew as a whole. ``embedder`` says whose
-the vectors are: of another embedder's index only they are made anew. Runs inside the transaction of whoever calls it.
+The id of a unit says which area it lies in: the number of the area times ``SPAN``, plus a count that never goes back.
+So an area is a range of ids, both legs of a search look only into the ranges of their scope, and no id is used twice.
+``identity`` says how the text was cut. Runs inside the transaction of whoever calls it.
 """
 
 from __future__ import annotations
@@ -11,80 +12,79 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 1
+VERSION = 2
 """Raised whenever a table, or what is written into one, changes its meaning."""
+
+SPAN = 1 << 32
+"""Ids of one area: more than are ever used, and few enough that 2**31 areas fit into SQLite's integers."""
 
 TABLES = (
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    # next: the count of its next unit. units: how many there are.
+    """CREATE TABLE areas(
+        id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
+        next INTEGER NOT NULL DEFAULT 0, units INTEGER NOT NULL DEFAULT 0
+    )""",
+    # day: ISO date or NULL.
     """CREATE TABLE files(
-        path TEXT PRIMARY KEY, area TEXT NOT NULL, hash BLOB NOT NULL,
+        id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, area INTEGER NOT NULL, day TEXT, hash BLOB NOT NULL,
         mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, flaw TEXT NOT NULL
-    ) WITHOUT ROWID""",
-    # trail: headings, one a line. day: ISO date or NULL.
+    )""",
+    # section: the same for neighbours below the same headings. first, last: the places of its units in the file.
+    # trail: headings, one a line. text is compressed, and the last column, so that a row is read without it.
     """CREATE TABLE chunks(
-        id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, area TEXT NOT NULL,
-        start_line INTEGER NOT NULL, end_line INTEGER NOT NULL,
-        text TEXT NOT NULL, header TEXT NOT NULL, trail TEXT NOT NULL, day TEXT
+        id INTEGER PRIMARY KEY, file INTEGER NOT NULL, section INTEGER NOT NULL,
+        first INTEGER NOT NULL, last INTEGER NOT NULL,
+        start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, header TEXT NOT NULL, trail TEXT NOT NULL,
+        text BLOB NOT NULL
     )""",
-    "CREATE INDEX chunks_path ON chunks(path)",
-    # start, length: characters of the chunk's text. vector: 0 not yet, 1 in units_vec, 2 there is none for this text.
+    "CREATE INDEX chunks_file ON chunks(file)",
+    # place: counts the units of a file. start, length: characters of the chunk's text. item, asks: 1 for an item of a
+    # list, for a question. hash: of what is embedded.
     """CREATE TABLE units(
-        id INTEGER PRIMARY KEY AUTOINCREMENT, chunk INTEGER NOT NULL REFERENCES chunks, area TEXT NOT NULL,
+        id INTEGER PRIMARY KEY, file INTEGER NOT NULL, place INTEGER NOT NULL, chunk INTEGER NOT NULL,
         start INTEGER NOT NULL, length INTEGER NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL,
-        grams TEXT NOT NULL, hash BLOB NOT NULL, vector INTEGER NOT NULL DEFAULT 0
+        tokens INTEGER NOT NULL, item INTEGER NOT NULL, asks INTEGER NOT NULL, hash INTEGER NOT NULL
     )""",
-    "CREATE INDEX units_chunk ON units(chunk)",
-    "CREATE INDEX units_area ON units(area)",
-    "CREATE INDEX units_pending ON units(id) WHERE vector = 0",
-    "CREATE INDEX units_embedded ON units(vector) WHERE vector = 1",
-    # With a rowid: without one, each vector would take an overflow page of its own, 4 kB for 1.
-    """CREATE TABLE embedding_cache(
-        embedder TEXT NOT NULL, hash BLOB NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (embedder, hash)
-    )""",
-    """CREATE VIEW unit_text AS
-        SELECT units.id AS id, substr(chunks.text, units.start + 1, units.length) AS text,
-            chunks.header AS header, units.grams AS grams
-        FROM units JOIN chunks ON chunks.id = units.chunk""",
+    "CREATE INDEX units_place ON units(file, place)",
+    "CREATE INDEX units_hash ON units(hash)",
+    # Without contents: the text is in its chunk. Deleting needs no text since SQLite 3.43.
     """CREATE VIRTUAL TABLE units_fts USING fts5(
-        text, header, grams, content = 'unit_text', content_rowid = 'id',
+        text, header, label, grams, content = '', contentless_delete = 1,
         tokenize = 'porter unicode61 remove_diacritics 2'
     )""",
+    # One vector space for each embedder. filled: its vectors. ready: it had one for every unit. mean: float32s, or
+    # NULL while there are too few vectors for signs.
+    """CREATE TABLE spaces(
+        id INTEGER PRIMARY KEY AUTOINCREMENT, embedder TEXT NOT NULL UNIQUE, dims INTEGER,
+        filled INTEGER NOT NULL DEFAULT 0, ready INTEGER NOT NULL DEFAULT 0, mean BLOB
+    )""",
+    # The units that have no vector yet.
+    "CREATE TABLE waiting(space INTEGER NOT NULL, unit INTEGER NOT NULL, PRIMARY KEY (space, unit)) WITHOUT ROWID",
 )
 
-VECTORS = """CREATE VIRTUAL TABLE units_vec USING vec0(
-    area TEXT PARTITION KEY, embedding float[{dims}] distance_metric=cosine, chunk_size=32
-)"""
-"""vec0 reserves room for ``chunk_size`` vectors in every area: its default of 1,024 makes a new workspace 1.6 MB."""
+SPACE = (
+    # vector: int8s; NULL where there is none for this text.
+    "CREATE TABLE vectors_{space}(id INTEGER PRIMARY KEY, vector BLOB)",
+    "CREATE TABLE signs_{space}(page INTEGER PRIMARY KEY, bits BLOB NOT NULL)",
+)
 
 
 def prepare(db: sqlite3.Connection, identity: str) -> bool:
-    """Make the tables where there are none; False, and nothing done, where the file is another index, or none."""
+    """Make the tables where there are none; False, and nothing done, where the file is another kind of index, or none.
+
+    ``identity`` is written into a new index; that of an old one may differ.
+    """
     if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
         for statement in TABLES:
             db.execute(statement)
+        set_meta(db, "version", str(VERSION))
         set_meta(db, "identity", identity)
-    return meta(db, "identity") == identity
-
-
-def prepare_vectors(db: sqlite3.Connection, embedder: str, dims: int) -> None:
-    """Make the vector table fit ``embedder``.
-
-    It is made anew, and every unit waits for its vector, where it is another embedder's, and where a process without
-    sqlite-vec changed the units behind its back: then the counts differ, and the cache still has what is needed.
-    """
-    if meta(db, "embedder") == embedder:
-        stored = db.execute("SELECT count(*) FROM units_vec_rowids").fetchone()
-        if stored == db.execute("SELECT count(*) FROM units WHERE vector = 1").fetchone():
-            return
-    db.execute("DROP TABLE IF EXISTS units_vec")
-    db.execute(VECTORS.format(dims=dims))
-    db.execute("UPDATE units SET vector = 0 WHERE vector <> 0")
-    db.execute("DELETE FROM embedding_cache WHERE embedder <> ?", (embedder,))
-    set_meta(db, "embedder", embedder)
+    return meta(db, "version") == str(VERSION)
 
 
 def meta(db: sqlite3.Connection, key: str) -> str | None:
-    """A value of ``meta``; None where there is none, or no such table yet."""
+    """A value of ``meta``; None where there is none, or no such table."""
     if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
         return None
     row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 Preset: TypeAlias = Literal["best", "semantic", "keyword"]
+Finds: TypeAlias = Literal["lines", "chunks"]
 
 
 class MemorySettings(BaseModel):
@@ -14,9 +15,10 @@ class MemorySettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    embedder: Literal["static", "none"] = Field(
+    embedder: str = Field(
         default="static",
-        description="What finds by meaning: 'static' is the embedded English one, 'none' finds by words only.",
+        description="What finds by meaning: 'static' is the embedded English one, 'local' a stronger one for about a"
+        " hundred languages (the extra 'embedder'), 'PROVIDER/MODEL' a server's; 'none' finds by words only.",
     )
     preset: Preset = Field(
         default="best",
@@ -30,23 +32,35 @@ class MemorySettings(BaseModel):
         default=None,
         description="Weight of the leg that finds by words, in place of the preset's.",
     )
-    cosine_floor: float = Field(
-        default=0.2,
-        ge=0,
-        lt=1,
-        description="Cosine at which two texts count as unrelated; it depends on the embedder.",
-    )
     min_score: float = Field(
-        default=0.35,
+        default=0.3,
         ge=0,
         le=1,
-        description="Score (0 to 1) that the best find has to reach; below it nothing is handed out.",
+        description="Share of a question's telling words, the rare ones counting more, that one piece has to have for a"
+        " find; below it, and below min_cosine, nothing is handed out.",
+    )
+    min_cosine: float = Field(
+        default=0.3,
+        ge=-1,
+        le=1,
+        description="Cosine from which on a piece is a find though it has none of the words; it depends on the"
+        " embedder.",
     )
     tail: float = Field(
-        default=0.5,
+        default=0.2,
         ge=0,
         le=1,
-        description="Once the best find passes, others are handed out down to this share of min_score.",
+        description="Once there is a find, others are handed out down to this share of the best score.",
+    )
+    label_boost: float = Field(
+        default=0.8,
+        ge=0,
+        le=10,
+        description="How much more a line counts that begins with a name from the question ('- Ada: ...').",
+    )
+    finds: Finds = Field(
+        default="lines",
+        description="What is handed out: 'lines' that fit, within max_characters, or the whole 'chunks' they are in.",
     )
     limit: int = Field(
         default=6,
@@ -61,10 +75,10 @@ class MemorySettings(BaseModel):
         description="Longest text of one find, in characters.",
     )
     candidates: int = Field(
-        default=80,
+        default=100,
         ge=10,
         le=4096,
-        description="How many pieces each leg offers for ranking.",
+        description="How many pieces are ranked, beside those around them.",
     )
     half_life_days: float = Field(
         default=30,
@@ -94,6 +108,16 @@ class MemorySettings(BaseModel):
         ge=20,
         le=400,
         description="Longest piece that is ranked by itself (a bullet, a paragraph), in tokens.",
+    )
+    extra: tuple[str, ...] = Field(
+        default=(),
+        description="Other files that the owner's home recalls, as patterns: ['projects/**/*.md', '~/Notes/**/*.md'].",
+    )
+    postings: int = Field(
+        default=4000,
+        ge=500,
+        description="How many pieces with one of the words are looked at; of a word that more have, the newest and"
+        " those that have a rarer word too.",
     )
     debounce_seconds: float = Field(
         default=1.5,

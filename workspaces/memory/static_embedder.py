@@ -2,7 +2,8 @@
 
 It reads the weights that the ``wordllama`` package ships (MIT; Miller, 2024) without importing it: the import would
 bring pydantic, requests and a logging set-up. The table is mapped, not loaded: 16 MB of disk, a few hundred kB of
-memory for a question. A question needs no numpy at all, which halves what one search from the shell costs.
+memory for a question. A question needs no numpy and no tokenizer's library, which is most of what a search from the
+shell would cost.
 """
 
 from __future__ import annotations
@@ -15,21 +16,20 @@ import mmap
 import struct
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workspaces.installation import AGAIN, install_package
 from workspaces.memory.embedder import EmbedderError
+from workspaces.memory.pieces import Pieces
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
     from workspaces.memory.embedder import Matrix
 
 WEIGHTS = "weights/l2_supercat_256.safetensors"
 TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 TENSOR = "embedding.weight"
-BATCH = 64
-"""Texts that are averaged at once: 64 of 100 tokens are 7 MB of float32."""
 
 
 class StaticEmbedder:
@@ -42,67 +42,72 @@ class StaticEmbedder:
         """``folder`` holds ``weights/`` and ``tokenizers/``; None takes the installed package's."""
         self._folder = folder
         self._lock = threading.Lock()
-        self._table: tuple[mmap.mmap, int, int] | None = None
-        self._tokens: Tokenizer | None = None
+        self._loaded: Table | None = None
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         """(n, 256) float32. Raises EmbedderError when the package is not there or not as it should be."""
         import numpy as np
 
-        data, start, rows = self._weights()
-        table = np.frombuffer(data, dtype="<f2", count=rows * self.dims, offset=start).reshape(rows, self.dims)
+        table = self._table()
+        rows = np.frombuffer(table.data, dtype="<f2", count=table.rows * self.dims, offset=table.start)
+        rows = rows.reshape(table.rows, self.dims)
         vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
-        for first in range(0, len(texts), BATCH):
-            encodings = self._tokenizer().encode_batch_fast(
-                list(texts[first : first + BATCH]), add_special_tokens=False
-            )
-            for row, encoding in enumerate(encodings, first):
-                if encoding.ids:
-                    vectors[row] = table[encoding.ids].mean(axis=0, dtype=np.float32)
+        for row, text in enumerate(texts):
+            if numbers := table.pieces.of(text):
+                vectors[row] = rows[numbers].mean(axis=0, dtype=np.float32)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.where(lengths > 0, lengths, 1)
         return vectors
 
     def embed_query(self, text: str) -> array.array[float]:
         """256 float32 values; zeros for a text without tokens. Raises as ``embed_documents``."""
-        data, start, _ = self._weights()
+        table = self._table()
         row = struct.Struct(f"<{self.dims}e")
-        ids = self._tokenizer().encode(text, add_special_tokens=False).ids
-        vectors = [row.unpack_from(data, start + i * row.size) for i in ids]
+        vectors = [row.unpack_from(table.data, table.start + n * row.size) for n in table.pieces.of(text)]
         total = [sum(column) for column in zip(*vectors, strict=True)] or [0.0] * self.dims
         length = math.sqrt(sum(x * x for x in total)) or 1.0
         return array.array("f", [x / length for x in total])
 
-    def _weights(self) -> tuple[mmap.mmap, int, int]:
-        """The mapped file, the byte at which the table starts, and its rows."""
+    def release(self) -> None:
+        """Forget the vocabulary and unmap the table; a call that is running keeps them until it ends."""
         with self._lock:
-            if self._table is None:
-                self._table = _mapped(self._file(WEIGHTS), self.dims)
-            return self._table
+            self._loaded = None
 
-    def _tokenizer(self) -> Tokenizer:
+    def _table(self) -> Table:
         with self._lock:
-            if self._tokens is None:
-                from tokenizers import Tokenizer
-
-                tokens = Tokenizer.from_file(str(self._file(TOKENIZER)))
-                tokens.no_padding()
-                tokens.no_truncation()
-                self._tokens = tokens
-            return self._tokens
+            if self._loaded is None:
+                try:
+                    mapped = _mapped(self._file(WEIGHTS), self.dims)
+                    self._loaded = Table(*mapped, Pieces.read(self._file(TOKENIZER)))
+                except (OSError, ValueError, KeyError, struct.error) as error:
+                    raise EmbedderError(f"its files can't be read: {error}. {_again()}", lasting=True) from error
+            return self._loaded
 
     def _file(self, name: str) -> Path:
         if self._folder is None:
             spec = importlib.util.find_spec("wordllama")
             if spec is None or spec.origin is None:
-                raise EmbedderError("the package wordllama is not installed. Install it: pip install wordllama")
+                command = install_package("wordllama")
+                raise EmbedderError(f"the package wordllama is not installed. Install it: `{command}`", lasting=True)
             self._folder = Path(spec.origin).parent
         path = self._folder / name
         if not path.is_file():
-            raise EmbedderError(
-                f"{path} is missing. Install the package again: pip install --force-reinstall wordllama"
-            )
+            raise EmbedderError(f"{path} is missing. {_again()}", lasting=True)
         return path
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The mapped file, the byte at which its vectors start, how many there are, and what numbers them."""
+
+    data: mmap.mmap
+    start: int
+    rows: int
+    pieces: Pieces
+
+
+def _again() -> str:
+    return f"Install the package again: `{install_package('wordllama', *AGAIN)}`"
 
 
 def _mapped(path: Path, dims: int) -> tuple[mmap.mmap, int, int]:
@@ -113,5 +118,7 @@ def _mapped(path: Path, dims: int) -> tuple[mmap.mmap, int, int]:
     tensor: dict[str, Any] = json.loads(data[8 : 8 + size])[TENSOR]
     rows, columns = tensor["shape"]
     if tensor["dtype"] != "F16" or columns != dims:
-        raise EmbedderError(f"{path}: a table of {dims} columns F16 was expected, not {columns} {tensor['dtype']}.")
+        raise EmbedderError(
+            f"{path}: a table of {dims} columns F16 was expected, not {columns} {tensor['dtype']}", lasting=True
+        )
     return data, 8 + size + tensor["data_offsets"][0], rows

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from workspaces.memory.index import Index, IndexDamaged, move_aside, reported
+from workspaces.memory.index import Index, IndexDamaged, move_aside, remove, reported
 
 logger = logging.getLogger(__name__)
 
@@ -23,46 +24,68 @@ T = TypeVar("T")
 
 
 class Store:
-    """``cutting`` and ``embedder`` as for ``Index.open``. Nothing is opened before the first ``run``."""
+    """``cutting`` and ``embedders`` as for ``Index.open``. Nothing is opened before the first ``run``."""
 
-    def __init__(self, path: Path, *, cutting: str, embedder: tuple[str, int] | None) -> None:
+    def __init__(self, path: Path, *, cutting: str, embedders: Sequence[tuple[str, int | None]]) -> None:
         self.path = path
-        self._cutting = cutting
-        self._embedder = embedder
+        self.cutting = cutting
+        self.embedders = embedders
         self._index: Index | None = None
+        self._closed = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memory-index")
 
     async def run(self, work: Callable[Concatenate[Index, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """``work`` on the open index, in its thread. Raises IndexUnavailable; IndexDamaged calls for ``renew``."""
-        call = functools.partial(self._do, work, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        return await self._in_thread(functools.partial(self._do, work, *args, **kwargs))
 
     async def renew(self) -> None:
         """Put the file aside; the next ``run`` starts an empty one."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._put_aside)
+        await self._in_thread(self._put_aside)
+
+    async def take_over(self, beside: Store) -> None:
+        """Become what ``beside`` holds, in one step, and remove it. Raises IndexUnavailable."""
+        await self.run(Index.become, await beside.run(lambda index: index))
+        await beside.discard()
+
+    async def discard(self) -> None:
+        """Close, and remove the file."""
+        await self._in_thread(self._remove)
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._let_go)
-        self._thread.shutdown()
+        """Harmless twice."""
+        if not self._closed:
+            self._closed = True
+            await self._in_thread(self._let_go)
+            self._thread.shutdown()
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _do(self, work: Callable[Concatenate[Index, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         with reported():
+            if self._index is not None and self._index.is_gone():
+                self._let_go()  # another process moved it aside and began anew
             if self._index is None:
                 self._index = self._opened()
             return work(self._index, *args, **kwargs)
 
     def _opened(self) -> Index:
         try:
-            return Index.open(self.path, cutting=self._cutting, embedder=self._embedder)
+            return Index.open(self.path, cutting=self.cutting, embedders=self.embedders)
         except IndexDamaged as error:
-            logger.info("The memory index is built anew: %s", error)
+            logger.warning("The memory index is built anew: %s", error)
             self._put_aside()
-            return Index.open(self.path, cutting=self._cutting, embedder=self._embedder)
+            return Index.open(self.path, cutting=self.cutting, embedders=self.embedders)
 
     def _put_aside(self) -> None:
         with reported():
             self._let_go()
             move_aside(self.path)
+
+    def _remove(self) -> None:
+        with suppress(OSError):
+            self._let_go()
+            remove(self.path)
 
     def _let_go(self) -> None:
         if self._index is not None:

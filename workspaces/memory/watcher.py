@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from watchdog.events import (
     EVENT_TYPE_CLOSED_NO_WRITE,
@@ -22,12 +23,13 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
-from workspaces.memory.documents import CURATED, FOLDER
+if TYPE_CHECKING:
+    from workspaces.memory.sources import Sources
 
 
 @contextmanager
-def watched(root: Path, changed: Callable[[], None]) -> Iterator[bool]:
-    """Call ``changed`` in the running loop for each event that can have changed the memory below ``root``.
+def watched(sources: Sources, changed: Callable[[], None]) -> Iterator[bool]:
+    """Call ``changed`` in the running loop for each event that can have changed one of the files.
 
     Yields False where the system can't watch (its watches are used up, the disk has no events): then only comparing
     on a timer is left.
@@ -35,10 +37,11 @@ def watched(root: Path, changed: Callable[[], None]) -> Iterator[bool]:
     # watchdog 7.1 says so on stderr whenever a new folder is reported twice or an old one comes back; nothing is amiss.
     warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
     loop = asyncio.get_running_loop()
-    base = root.resolve()
     observer = Observer()
     try:
-        observer.schedule(_Handler(base, changed, loop), str(base), recursive=True)
+        for folder, deep in sources.folders():
+            handler = _Handler(sources, folder, changed, loop)
+            observer.schedule(handler, str(folder.resolve()), recursive=deep)
         observer.start()
     except OSError:
         yield False
@@ -51,8 +54,12 @@ def watched(root: Path, changed: Callable[[], None]) -> Iterator[bool]:
 
 
 class _Handler(FileSystemEventHandler):
-    def __init__(self, root: Path, changed: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
-        self._root = root
+    def __init__(
+        self, sources: Sources, folder: Path, changed: Callable[[], None], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._sources = sources
+        self._prefix = "" if folder == sources.root else f"{folder.as_posix()}/"
+        self._folder = folder.resolve()
         self._changed = changed
         self._loop = loop
 
@@ -66,9 +73,7 @@ class _Handler(FileSystemEventHandler):
 
     def _is_memory(self, path: bytes | str, is_directory: bool) -> bool:
         try:
-            relative = PurePath(os.fsdecode(path)).relative_to(self._root)
+            relative = PurePath(os.fsdecode(path)).relative_to(self._folder)
         except ValueError:
             return False
-        if relative.parts[:1] == (FOLDER,):
-            return is_directory or relative.suffix == ".md"
-        return str(relative) in CURATED
+        return self._sources.includes(self._prefix + relative.as_posix(), folder=is_directory)

@@ -45,8 +45,10 @@ class Home:
         """How many rows each table of the index has."""
         db = connect(self.index, vectors=True)
         try:
-            tables = ("files", "chunks", "units", "units_fts_docsize", "units_vec_rowids", "embedding_cache")
-            return {table: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
+            spaces = [f"vectors_{number}" for (number,) in db.execute("SELECT id FROM spaces ORDER BY id")]
+            tables = ("files", "chunks", "units", "units_fts_docsize", *spaces[-1:])
+            counts = {table: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
+            return {"vectors" if name.startswith("vectors") else name: count for name, count in counts.items()}
         finally:
             db.close()
 

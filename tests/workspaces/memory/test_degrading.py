@@ -56,7 +56,7 @@ async def test_a_failing_embedder_is_left_alone_for_a_while_and_then_asked_again
         assert (recovered.mode, recovered.warnings, len(recovered.hits)) == ("hybrid", (), 1)
         embedder.works = False
         assert (await memory.search("otters", scope=HOME)).mode == "keyword"
-    assert home.rows()["units_vec_rowids"] == 1
+    assert home.rows()["vectors"] == 1
 
 
 @pytest.mark.parametrize("steps", [[("a", 8), ("a", 16), ("a", 8)], [("a", 8), ("b", 8)], [("a", 8), ("a", 8)]])
@@ -73,7 +73,7 @@ async def test_another_embedder_makes_all_vectors_anew(home: Home, steps: list[t
         assert len(embedder.texts) == (0 if (name, dims) == before else 3)
         before = (name, dims)
     rows = home.rows()
-    assert rows["units"] == rows["units_vec_rowids"] == rows["embedding_cache"] == 3
+    assert rows["units"] == rows["vectors"] == 3
 
 
 async def test_another_way_of_cutting_makes_a_new_index(home: Home) -> None:
@@ -105,7 +105,7 @@ async def test_a_python_that_cannot_load_extensions(home: Home, monkeypatch: pyt
     async with home.open() as memory:
         result = await memory.search("otters", scope=HOME)
     assert (result.mode, [hit.path for hit in result.hits]) == ("hybrid", ["memory/b.md"])
-    assert home.rows()["units_vec_rowids"] == 1
+    assert home.rows()["vectors"] == 1
 
 
 @pytest.mark.parametrize("junk", [b"this is no database " * 500, b"SQLite format 3\0" + b"\xff" * 8000])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
-from workspaces.memory import Memory, Scope
+import pytest
+
+from workspaces.memory import BlockingMemory, Level, Memory, NotOnePlace, OutOfReach, Scope
 
 ME = Scope.home()
 
@@ -33,6 +36,51 @@ async def test_told_today_and_known_tomorrow(tmp_path: Path) -> None:
         assert (await memory.search("name of my dog", scope=ME)).hits == ()
 
     assert {path.name for path in tmp_path.iterdir()} == {"notes", "index.sqlite", "history"}
+
+
+async def test_topic_files_are_written_listed_and_taken_back(tmp_path: Path) -> None:
+    async with Memory.open(tmp_path / "notes", tmp_path / "index.sqlite") as memory:
+        added = await memory.add("memory/people/ada.md", "Ada plays the cello", scope=ME, by="a test")
+        assert (await memory.search("who plays the cello", scope=ME)).hits[0].path == added.path
+        changed = await memory.update(added.path, "cello", "viola", scope=ME)
+        assert (changed.removed, changed.added) == ("- Ada plays the cello\n", "- Ada plays the viola\n")
+        await memory.add(added.path, "Ada lives in Kyoto", scope=ME)
+        await memory.delete(added.path, "Ada lives in Kyoto", scope=ME)
+        (listed,) = await memory.list(scope=ME)
+        assert (listed.path, listed.day) == ("memory/people/ada.md", None)
+        assert listed.size == (tmp_path / "notes" / listed.path).stat().st_size
+        kinds = [change.kind for change in await memory.changes(scope=ME)]
+        assert kinds == ["delete", "add", "update", "add"]
+        for _ in kinds:
+            undone = await memory.undo(scope=ME)
+            assert undone is not None
+            assert not undone.edited
+        assert await memory.undo(scope=ME) is None
+        assert await memory.list(scope=ME) == ()
+        assert (await memory.search("cello or viola", scope=ME)).hits == ()
+        with pytest.raises(NotOnePlace):
+            await memory.update("memory/people/ada.md", "cello", "viola", scope=ME)
+        guest = Scope.chat("x", Level.GUEST)
+        with pytest.raises(OutOfReach):
+            await memory.add("MEMORY.md", "mine", scope=guest)
+        assert await memory.list(scope=guest) == ()
+        await memory.close()
+
+
+def test_a_script_needs_no_loop(tmp_path: Path) -> None:
+    with BlockingMemory.open(tmp_path / "notes", tmp_path / "index.sqlite") as memory:
+        memory.append("my dog is called Biscuit", by="a script")
+        memory.add("memory/dogs.md", "Biscuit likes carrots")
+        assert {hit.path for hit in memory.search("Biscuit").hits} == {"memory/dogs.md", memory.list()[0].path}
+        assert memory.get("memory/dogs.md", start=3).text == "- Biscuit likes carrots"
+        memory.update("memory/dogs.md", "carrots", "apples")
+        memory.delete("memory/dogs.md", "Biscuit likes apples")
+        assert [change.by for change in memory.changes()] == [None, None, None, "a script"]
+        assert memory.undo() is not None
+        memory.sync()
+        assert memory.rebuild().unchanged == 2
+        assert memory.status().units == 2
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("memory")]
 
 
 async def test_what_an_editor_saved_is_found_by_the_next_search(tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import multiprocessing
 from datetime import UTC, datetime
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
 
 from tests.workspaces.memory.home import HOME, Home, bump
 from workspaces.memory import EmptyNote, Level, Memory, OutOfReach, Scope
+from workspaces.memory.history import History, Write
 
 TODAY = "memory/2026-11-30.md"
 
@@ -77,7 +80,7 @@ async def test_what_a_person_wrote_stays_as_it_is(home: Home, old: bytes) -> Non
         written = await memory.append("added", scope=HOME)
         excerpt = await memory.get(TODAY, scope=HOME, start=written.line_start, lines=1)
     assert file.read_bytes().startswith(old)
-    assert file.read_bytes().endswith(b"- 14:03 added\n")
+    assert file.read_bytes().endswith(b"- 14:03 added\r\n" if b"\r\n" in old else b"- 14:03 added\n")
     assert excerpt.text == "- 14:03 added"
 
 
@@ -227,7 +230,7 @@ async def test_many_writers_lose_nothing(home: Home) -> None:
     assert lines[0].startswith("# ")
     assert sorted(line[8:] for line in lines[2:]) == sorted(f"{n} {k}" for n in ("left", "right") for k in range(50))
     rows = home.rows()
-    assert rows["units"] == rows["units_fts_docsize"] == rows["units_vec_rowids"] == 100
+    assert rows["units"] == rows["units_fts_docsize"] == rows["vectors"] == 100
 
 
 async def test_an_editor_that_renames_while_a_note_is_added(home: Home) -> None:
@@ -240,3 +243,93 @@ async def test_an_editor_that_renames_while_a_note_is_added(home: Home) -> None:
         bump(file)
         await memory.append("after", scope=HOME)
     assert file.read_text().splitlines()[2:] == ["- 14:03 before", "- typed", "- 14:03 after"]
+
+
+async def test_undo_waits_for_a_note_that_is_just_being_added(home: Home) -> None:
+    """The journal names a note before it is in the file: whoever holds the file's lock may be writing that very one."""
+    async with home.open() as memory:
+        await memory.append("one", scope=HOME)
+        file = home.folder / TODAY
+        note = "- 14:03 two\n"
+        with file.open("ab") as writing:
+            fcntl.flock(writing, fcntl.LOCK_EX)
+            History(home.index.parent / "history").begin_write(
+                Write(0, home.now.isoformat(), "home", TODAY, note, start="", left="unknown", new=False)
+            )
+            undoing = asyncio.create_task(memory.undo(scope=HOME))
+            await asyncio.wait([undoing], timeout=0.2)
+            assert not undoing.done()
+            writing.write(note.encode())
+        undone = await undoing
+    assert undone is not None
+    assert (undone.text, undone.edited) == (note, False)
+    assert file.read_text() == "# 2026-11-30\n\n- 14:03 one\n"
+
+
+async def test_an_undo_that_a_crash_cut_off_is_finished_and_not_made_twice(home: Home) -> None:
+    """Killed after the lines were removed and before it was noted, or before its answer was kept: one note is gone."""
+    journal = home.index.parent / "history" / "journal.jsonl"
+    async with home.open() as memory:
+        for text in ("one", "two", "three"):
+            await memory.append(text, scope=HOME)
+        first = await memory.undo(scope=HOME, by="turn-1")
+        *before, settled = journal.read_bytes().splitlines(keepends=True)
+        assert b"settled" in settled
+        journal.write_bytes(b"".join(before))
+        assert await memory.undo(scope=HOME, by="turn-1") == first, "cut off in the middle"
+        assert await memory.undo(scope=HOME, by="turn-1") == first, "cut off after it"
+        journal.write_bytes(b"".join(before))
+        assert await memory.undo(scope=HOME) == first, "finished by whoever comes next"
+        second = await memory.undo(scope=HOME, by="turn-2")
+    assert first is not None
+    assert second is not None
+    assert (first.text, first.edited) == ("- 14:03 three\n", False)
+    assert (second.text, second.edited) == ("- 14:03 two\n", False)
+    assert (home.folder / TODAY).read_text() == "# 2026-11-30\n\n- 14:03 one\n"
+
+
+def _append_many(folder: Path, index: Path, name: str, ready: Barrier) -> None:
+    async def write() -> None:
+        async with Memory.open(folder, index) as memory:
+            ready.wait()
+            for number in range(60):
+                await memory.append(f"{name} {number}", scope=HOME)
+
+    asyncio.run(write())
+
+
+def _undo_many(folder: Path, index: Path, report: Path, ready: Barrier) -> None:
+    async def undo() -> None:
+        async with Memory.open(folder, index) as memory:
+            ready.wait()
+            found = [await memory.undo(scope=HOME) for _ in range(60)]
+            report.write_text("".join(f"{u.edited} {u.text}" for u in found if u is not None))
+
+    asyncio.run(undo())
+
+
+def test_undo_beside_writers_takes_back_what_it_says_and_nothing_else(home: Home, tmp_path: Path) -> None:
+    """Two processes add and two take back at once: nothing is called edited, none is taken twice, the rest stands."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Barrier(4)
+    reports = [tmp_path / "first", tmp_path / "second"]
+    workers = [
+        context.Process(target=_append_many, args=(home.folder, home.index, name, ready)) for name in ("left", "right")
+    ]
+    workers += [context.Process(target=_undo_many, args=(home.folder, home.index, report, ready)) for report in reports]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    said = [line.split(" ", 1) for report in reports for line in report.read_text().splitlines()]
+    assert {edited for edited, _ in said} <= {"False"}
+    taken = [line[8:] for _, line in said]
+    assert len(set(taken)) == len(taken) > 0
+    left = [
+        line[8:]
+        for file in (home.folder / "memory").glob("*.md")
+        for line in file.read_text().splitlines()
+        if line.startswith("- ")
+    ]
+    assert sorted(left + taken) == sorted(f"{name} {number}" for name in ("left", "right") for number in range(60))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workspaces.memory.redaction import WITHHELD, redacted
+from workspaces.memory.redaction import WITHHELD, redacted, redacted_within
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,19 @@ def test_what_is_called_a_password_is_taken_out(text: str, left: str) -> None:
 )
 def test_ordinary_text_is_left_alone(text: str) -> None:
     assert redacted(text) == (text, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "left"),
+    [
+        ("the password is hunter2 and more", "hunter2", f"the password is {WITHHELD} and more"),
+        ("password: old1x, password: new1x", "new1x", f"password: old1x, password: {WITHHELD}"),
+        ("password: old1x, tea", "tea", "password: old1x, tea"),
+        ("password: hunter2", "er2", f"password: hunt{WITHHELD}"),
+        ("sk-test-AAAAAAAAAAAAAAAAAAAAAAAA", "AAAA", f"sk-test-{WITHHELD}AAAAAAAAAAAAAAAAAAAA"),
+        ("secret sk-test-AAAAAAAAAAAAAAAAAAAAAAAA", "secret sk-test-AAAAAAAAAAAAAAAAAAAAAAAA", f"secret {WITHHELD}"),
+    ],
+)
+def test_only_what_is_new_is_taken_out_but_all_is_looked_at(text: str, span: str, left: str) -> None:
+    start = text.index(span)
+    assert redacted_within(text, start, start + len(span))[0] == left

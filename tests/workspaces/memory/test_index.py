@@ -1,0 +1,231 @@
+"""The index as a whole: its sizes, its spaces of vectors, and being made anew."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.workspaces.memory.home import HOME, Broken, Home, Letters, bump
+from workspaces.database import connect
+from workspaces.memory import MemorySettings, schema, vectors
+from workspaces.memory.index import Index
+from workspaces.memory.schema import SPAN
+from workspaces.memory.static_embedder import StaticEmbedder
+
+
+def lines(count: int, seed: int = 1) -> str:
+    rng = random.Random(seed)
+    words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(400)]
+    return "".join(f"- {' '.join(rng.choices(words, k=18))}\n" for _ in range(count))
+
+
+async def test_a_small_workspace_takes_little_room(home: Home) -> None:
+    """About 100 chunks of 400 tokens: 600 kB at most, and six times the text."""
+    text = lines(1200)
+    home.write("memory/a.md", text)
+    async with home.open() as memory:
+        await memory.sync()
+        status = await memory.status()
+    assert status.chunks > 80
+    assert status.vectors == status.units == 1200
+    assert home.index.stat().st_size < 6 * len(text)
+    small = Home(home.folder.parent / "b", home.index.with_name("b.sqlite"))
+    small.write("memory/a.md", "".join(f"# {n}\n\n{line}\n" for n, line in enumerate(text.splitlines()[:100])))
+    async with small.open() as memory:
+        await memory.sync()
+        assert (await memory.status()).chunks == 100
+    assert small.index.stat().st_size < 600_000
+
+
+async def test_many_vectors_are_chosen_by_their_signs_first(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the signs choose holds what comparing all would find, also after changes and for another area."""
+    monkeypatch.setattr(vectors, "FEW", 100)
+    home.write("memory/a.md", prose(700))
+    home.write("memory/chats/x/b.md", prose(300, seed=2))
+    async with home.open() as memory:
+        await memory.sync()
+        bump(home.write("memory/a.md", prose(700)[:20_000] + prose(300, seed=3)))
+        (home.folder / "memory" / "chats" / "x" / "b.md").rename(home.folder / "memory" / "chats" / "x" / "c.md")
+        await memory.sync()
+    embedder = StaticEmbedder()
+    index = Index.open(home.index, cutting="400/80/100", embedders=[(embedder.id, embedder.dims)])
+    queries = vectors.packed(embedder.embed_documents(prose(20, seed=4).splitlines()))
+    for areas in (["home"], ["chats/x"], ["home", "chats/x"]):
+        extent = index.extent(areas)
+        shared = 0
+        for query in queries:
+            assert query is not None
+            monkeypatch.setattr(vectors, "FEW", 10_000)
+            by_all = index.nearest(query, extent, 20)
+            monkeypatch.setattr(vectors, "FEW", 100)
+            by_signs = index.nearest(query, extent, 20)
+            assert len(by_all) == len(by_signs) == 20
+            assert all(any(first <= unit <= last for first, last in extent.ranges) for unit in by_signs)
+            shared += len(by_signs.keys() & by_all.keys())
+        assert shared > 0.9 * 20 * len(queries)
+    index.close()
+
+
+def prose(count: int, seed: int = 1) -> str:
+    """Bullets of English words."""
+    rng = random.Random(seed)
+    words = sorted({*(__doc__ or "").split(), *(schema.__doc__ or "").split(), *(vectors.__doc__ or "").split()})
+    return "".join(f"- {' '.join(rng.choices(words, k=8))}\n" for _ in range(count))
+
+
+@pytest.mark.parametrize("row", [[0.0, 0.0], [float("nan"), 1.0], [float("inf"), 1.0]])
+def test_what_is_no_vector_is_packed_as_none(row: list[float]) -> None:
+    """G-MEM-16."""
+    good = [0.6, -0.8]
+    assert vectors.packed(np.array([row, good], dtype=np.float32)) == [None, bytes([95, 129])]
+    assert vectors.packed_query(np.array(row, dtype=np.float32)) is None
+    assert vectors.packed_query(np.array(good, dtype=np.float32)) == bytes([95, 129])
+
+
+async def test_only_what_is_new_in_a_file_gets_new_rows(home: Home) -> None:
+    """A day's note is saved again with each line: what was there keeps its ids, words and vectors."""
+    home.write("memory/a.md", "- one otter\n- two otters\n- one otter\n")
+    async with home.open(embedder=Letters()) as memory:
+        await memory.sync()
+        before = ids(home)
+        bump(home.write("memory/a.md", "- zero\n- two otters\n- one otter\n- one otter\n- three\n"))
+        await memory.sync()
+        after = ids(home)
+        assert set(before) < set(after)
+        assert after[0] == SPAN + 3
+        hits = (await memory.search("three", scope=HOME)).hits
+        assert hits[0].end_line == 5
+
+
+def ids(home: Home) -> list[int]:
+    db = connect(home.index)
+    try:
+        return [unit for (unit,) in db.execute("SELECT id FROM units ORDER BY place")]
+    finally:
+        db.close()
+
+
+class Slow(Letters):
+    """Embeds documents only when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(id="slow", dims=16)
+        self.go = threading.Event()
+
+    def embed_documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        assert self.go.wait(20)
+        return super().embed_documents(texts)
+
+
+async def test_a_better_embedder_takes_over_when_it_is_complete(home: Home) -> None:
+    """Search never waits for it, and its stand-in's vectors go."""
+    home.write("memory/a.md", "otters\n\nbadgers\n")
+    slow = Slow()
+    async with home.open(embedder=slow, stand_in=Letters()) as memory:
+        result = await memory.search("otters", scope=HOME)
+        assert (result.mode, (await memory.status()).embedder) == ("hybrid", "letters")
+        slow.go.set()
+        await memory.sync()
+        assert ((await memory.status()).embedder, (await memory.status()).vectors) == ("slow", 2)
+        slow.go.clear()
+        home.write("memory/b.md", "otters again\n")
+        result = await memory.search("otters", scope=HOME)
+        assert {hit.path for hit in result.hits} == {"memory/a.md", "memory/b.md"}
+        assert "still being made" in result.warnings[0]
+        slow.go.set()
+    async with home.open(embedder=Letters()) as memory:
+        await memory.search("otters", scope=HOME)
+        assert (await memory.status()).embedder == "letters"
+    assert home.rows()["vectors"] == 3
+
+
+async def test_a_better_embedder_that_fails_is_stood_in_for(home: Home) -> None:
+    """G-MEM-17."""
+    home.write("memory/a.md", "otters\n")
+    async with home.open(embedder=Broken(id="broken"), stand_in=Letters()) as memory:
+        await memory.sync()
+        result = await memory.search("otters", scope=HOME)
+    assert result.mode == "hybrid"
+    assert result.hits[0].vector_score == pytest.approx(1)
+    assert "stands in" in result.warnings[0]
+
+
+async def test_another_way_of_cutting_is_made_beside_the_old(home: Home) -> None:
+    """The old index serves until then, and what is cut as before is not embedded again."""
+    home.write("memory/a.md", lines(50) + "word " * 400)
+    async with home.open(embedder=Letters()) as memory:
+        await memory.sync()
+    embedder = Letters()
+    async with home.open(embedder=embedder, settings=MemorySettings(unit_tokens=60)) as memory:
+        await memory.sync()
+        assert (await memory.search("word", scope=HOME)).hits
+    assert 0 < len(embedder.texts) < 30
+    assert [path.name for path in home.index.parent.iterdir()] == ["index.sqlite"]
+
+
+async def test_rebuilt_while_another_process_reads(home: Home) -> None:
+    """The other sees the new index with its next look, and needs not be told."""
+    home.write("memory/a.md", "otters\n")
+    async with home.open(embedder=Letters()) as memory, home.open(embedder=Letters()) as other:
+        await memory.sync()
+        assert (await other.search("otters", scope=HOME)).hits
+        home.sql("DELETE FROM units_fts", "DELETE FROM vectors_1")
+        assert (await memory.rebuild()).embedded == 1
+        assert (await other.search("otters", scope=HOME)).mode == "hybrid"
+        assert len((await other.search("otters", scope=HOME)).hits) == 1
+        home.index.unlink()
+        assert len((await other.search("otters", scope=HOME)).hits) == 1
+        assert len((await memory.search("otters", scope=HOME)).hits) == 1
+
+
+async def test_the_log_is_bounded(home: Home) -> None:
+    """G-MEM-29: while a reader lasts it may grow; afterwards it is small again, and nobody holds a cursor open."""
+    async with home.open(embedder=Letters()) as memory:
+        home.write("memory/a.md", lines(10))
+        await memory.sync()
+        reader = connect(home.index)
+        cursor = reader.execute("SELECT id FROM units")
+        cursor.fetchone()
+        for number in range(60):
+            bump(home.write("memory/a.md", lines(200, seed=number)))
+            await memory.sync()
+        cursor.close()
+        reader.close()
+        bump(home.write("memory/a.md", lines(10, seed=99)))
+        await memory.sync()
+        assert home.index.with_name("index.sqlite-wal").stat().st_size < 4 << 20
+
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from workspaces.memory import Memory, Scope
+async def main():
+    async with Memory.open(Path(sys.argv[1]), Path(sys.argv[2])) as memory:
+        for number in range(25):
+            await memory.append(f"{sys.argv[3]} says {number}", scope=Scope.home())
+            assert (await memory.search(f"{sys.argv[3]} {number}", scope=Scope.home())).mode == "hybrid"
+asyncio.run(main())
+"""
+
+
+async def test_processes_that_write_and_search_at_once(home: Home) -> None:
+    """G-MEM-27: none is told that the database is locked, and no note is lost."""
+    command = [sys.executable, "-c", WRITER, str(home.folder), str(home.index)]
+    pipe = asyncio.subprocess.PIPE
+    names = ("otter", "badger", "heron")
+    started = [await asyncio.create_subprocess_exec(*command, name, stderr=pipe) for name in names]
+    for process in started:
+        _, errors = await process.communicate()
+        assert (process.returncode, errors) == (0, b"")
+    async with home.open() as memory:
+        await memory.sync()
+        status = await memory.status()
+    assert (status.units, status.vectors, status.warnings) == (75, 75, ())

@@ -1,0 +1,312 @@
+"""The vectors of the units, one table a vector space: made of whole numbers, looked up by cosine.
+
+A vector is kept as int8s of any scale, a cosine has none; a quarter of the disk and no loss that recall shows. Few are
+compared one by one, by sqlite-vec's own distance. Of many, ``signs`` (a bit a dimension, whether it is above the mean)
+choose the nearest first, and only those are compared: 32 bytes each instead of 256, and numpy counts them at once.
+The mean is taken off because the vectors of some embedders share most of their signs. Runs inside the caller's
+transaction; knows no text and no embedder.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from workspaces.memory.schema import SPACE
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from workspaces.memory.embedder import Matrix, Vector
+
+FEW = 4096
+"""Vectors that are compared one by one: 4 ms of CPU, where loading numpy costs a process 100."""
+
+PAGE = 1024
+"""Units whose signs lie in one row: 32 kB at 256 dimensions."""
+
+OVERSAMPLING = 4
+"""How many more units the signs choose than are asked for."""
+
+LEARNED_FROM = 8192
+"""Vectors that the mean is taken of; more change it by less than the signs notice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A vector space of this index. ``dims`` is None before its first vector. ``ready``: every unit had one once."""
+
+    id: int
+    embedder: str
+    dims: int | None
+    ready: bool
+
+    def fits(self, dims: int | None) -> bool:
+        """Whether vectors of ``dims`` belong here; None for dims that are not known yet."""
+        return None in (dims, self.dims) or dims == self.dims
+
+
+def packed(matrix: Matrix) -> list[bytes | None]:
+    """The rows as int8s, the largest value scaled to 127; None for a row of zeros or of what is no number."""
+    import numpy as np
+
+    largest = np.abs(matrix).max(axis=1, keepdims=True, initial=0)
+    fit = np.isfinite(largest[:, 0]) & (largest[:, 0] > 0)
+    scaled = np.rint(matrix[fit] * (127 / largest[fit])).astype(np.int8)
+    rows = iter(scaled)
+    return [next(rows).tobytes() if good else None for good in fit]
+
+
+def packed_query(vector: Vector) -> bytes | None:
+    """As ``packed``, of one vector and without numpy."""
+    values = [float(x) for x in vector]
+    largest = max(map(abs, values), default=0.0)
+    if not math.isfinite(math.fsum(values)) or largest <= 0:
+        return None
+    return array("b", [round(x * 127 / largest) for x in values]).tobytes()
+
+
+def spaces(db: sqlite3.Connection) -> list[Space]:
+    """All there are."""
+    rows = db.execute("SELECT id, embedder, dims, ready FROM spaces ORDER BY id")
+    return [Space(number, embedder, dims, bool(ready)) for number, embedder, dims, ready in rows]
+
+
+def add(db: sqlite3.Connection, embedder: str, dims: int | None) -> None:
+    """Make a space in which every unit waits for its vector; an old one of other dims goes."""
+    for space in spaces(db):
+        if space.embedder == embedder and space.fits(dims):
+            return
+        if space.embedder == embedder:
+            drop(db, space)
+    number = db.execute("INSERT INTO spaces(embedder, dims) VALUES (?, ?)", (embedder, dims)).lastrowid
+    for statement in SPACE:
+        db.execute(statement.format(space=number))
+    db.execute("INSERT INTO waiting SELECT ?, id FROM units", (number,))
+
+
+def drop(db: sqlite3.Connection, space: Space) -> None:
+    """Forget a space and all in it."""
+    db.execute(f"DROP TABLE vectors_{space.id}")
+    db.execute(f"DROP TABLE signs_{space.id}")
+    db.execute("DELETE FROM waiting WHERE space = ?", (space.id,))
+    db.execute("DELETE FROM spaces WHERE id = ?", (space.id,))
+
+
+def fitting(db: sqlite3.Connection, space: Space, made: Iterable[bytes | None]) -> Space:
+    """The space for these vectors: ``space``, which has their dims now, or one made anew where it had others."""
+    dims = next((len(vector) for vector in made if vector is not None), space.dims)
+    if space.dims == dims:
+        return space
+    if space.dims is None:
+        db.execute("UPDATE spaces SET dims = ? WHERE id = ?", (dims, space.id))
+    else:
+        drop(db, space)
+        add(db, space.embedder, dims)
+    return next(other for other in spaces(db) if other.embedder == space.embedder)
+
+
+def settle(db: sqlite3.Connection, space: Space) -> None:
+    """Call the space ready, now that nothing waits; those it was to follow go."""
+    db.execute("UPDATE spaces SET ready = 1 WHERE id = ?", (space.id,))
+    for other in spaces(db):
+        if other.id < space.id:
+            drop(db, other)
+
+
+def expect(db: sqlite3.Connection, units: Sequence[tuple[int, int]]) -> None:
+    """New units, by id and hash: each takes the vector of a unit that says the same, or waits for one."""
+    for space in spaces(db):
+        same = known(db, space, [hash_ for _, hash_ in units])
+        taken = {unit: same[hash_] for unit, hash_ in units if hash_ in same}
+        waiting = [(space.id, unit) for unit, hash_ in units if hash_ not in same]
+        db.executemany("INSERT INTO waiting VALUES (?, ?)", waiting)
+        _store(db, space, taken)
+
+
+def forget(db: sqlite3.Connection, units: Sequence[int]) -> None:
+    """Units that are no more."""
+    gone = json.dumps(units)
+    for space in spaces(db):
+        _erase(db, space, units)
+        within = "id IN (SELECT value FROM json_each(?))"
+        _count(db, space, -db.execute(f"DELETE FROM vectors_{space.id} WHERE {within}", (gone,)).rowcount)  # noqa: S608
+        db.executemany("DELETE FROM waiting WHERE space = ? AND unit = ?", [(space.id, unit) for unit in units])
+
+
+def fill(db: sqlite3.Connection, space: Space, vectors: Mapping[int, bytes | None]) -> None:
+    """Give units their vectors, None for no vector; one that no longer waits is passed over."""
+    within = "space = ? AND unit IN (SELECT value FROM json_each(?))"
+    wanted = (space.id, json.dumps(list(vectors)))
+    waiting = [unit for (unit,) in db.execute(f"SELECT unit FROM waiting WHERE {within}", wanted)]  # noqa: S608
+    db.execute(f"DELETE FROM waiting WHERE {within}", wanted)  # noqa: S608 - constants
+    _store(db, space, {unit: vectors[unit] for unit in waiting})
+
+
+def _store(db: sqlite3.Connection, space: Space, vectors: Mapping[int, bytes | None]) -> None:
+    db.executemany(f"INSERT OR REPLACE INTO vectors_{space.id} VALUES (?, ?)", vectors.items())  # noqa: S608
+    _count(db, space, len(vectors))
+    _sign(db, space, list(vectors))
+
+
+def known(db: sqlite3.Connection, space: Space, hashes: Iterable[int]) -> dict[int, bytes | None]:
+    """The vectors of texts, by their hash, of those that have been embedded."""
+    rows = db.execute(
+        f"SELECT hash, vector FROM units JOIN vectors_{space.id} USING (id)"  # noqa: S608
+        " WHERE hash IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(hashes)),),
+    )
+    return dict(rows)
+
+
+def nearest(
+    db: sqlite3.Connection, space: Space, query: bytes, ranges: Sequence[tuple[int, int]], among: int, count: int
+) -> dict[int, float]:
+    """The cosines of the ``count`` nearest of the ``among`` units whose ids are in ``ranges``, both ends included."""
+    if space.dims != len(query):
+        return {}
+    mean = _mean(db, space) if among > FEW else None
+    if mean is None:
+        return _nearest_of_few(db, space, query, ranges, count)
+    found = cosines(db, space, query, _near_by_sign(db, space, query, mean, ranges, count * OVERSAMPLING))
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:count])
+
+
+def cosines(db: sqlite3.Connection, space: Space, query: bytes, units: Iterable[int]) -> dict[int, float]:
+    """The cosines of given units, of those that have a vector."""
+    if space.dims != len(query):
+        return {}
+    rows = db.execute(
+        f"SELECT id, vec_distance_cosine(vec_int8(vector), vec_int8(?)) FROM vectors_{space.id}"  # noqa: S608
+        " WHERE id IN (SELECT value FROM json_each(?)) AND vector IS NOT NULL",
+        (query, json.dumps(list(units))),
+    )
+    return {unit: 1 - distance for unit, distance in rows}
+
+
+def _nearest_of_few(
+    db: sqlite3.Connection, space: Space, query: bytes, ranges: Sequence[tuple[int, int]], count: int
+) -> dict[int, float]:
+    found: list[tuple[float, int]] = []
+    for first, last in ranges:
+        found += db.execute(
+            f"SELECT vec_distance_cosine(vec_int8(vector), vec_int8(?)) AS distance, id FROM vectors_{space.id}"  # noqa: S608
+            " WHERE id BETWEEN ? AND ? AND vector IS NOT NULL ORDER BY distance, id LIMIT ?",
+            (query, first, last, count),
+        )
+    return {unit: 1 - distance for distance, unit in sorted(found)[:count]}
+
+
+def _near_by_sign(
+    db: sqlite3.Connection, space: Space, query: bytes, mean: Any, ranges: Sequence[tuple[int, int]], count: int
+) -> list[int]:
+    """The ids of the units whose signs differ least from the query's."""
+    import numpy as np
+
+    pages: list[int] = []
+    bits: list[bytes] = []
+    for first, last in ranges:
+        select = f"SELECT page, bits FROM signs_{space.id} WHERE page BETWEEN ? AND ?"  # noqa: S608
+        for page, row in db.execute(select, (first // PAGE, last // PAGE)):
+            pages.append(page)
+            bits.append(row)
+    if not pages:
+        return []
+    width = _width(space)
+    rows = np.frombuffer(b"".join(bits), dtype=np.uint64).reshape(-1, width // 8)
+    wanted = np.frombuffer(_signs([query], mean, width)[0], dtype=np.uint64)
+    differing = np.zeros(len(rows), dtype=np.uint16)
+    for column in range(width // 8):
+        differing += np.bitwise_count(rows[:, column] ^ wanted[column])
+    best = np.argpartition(differing, count)[:count] if count < len(rows) else np.arange(len(rows))
+    return [pages[at // PAGE] * PAGE + at % PAGE for at in best.tolist()]
+
+
+def _count(db: sqlite3.Connection, space: Space, change: int) -> None:
+    if change:
+        db.execute("UPDATE spaces SET filled = filled + ? WHERE id = ?", (change, space.id))
+
+
+def _mean(db: sqlite3.Connection, space: Space) -> Any:
+    """The mean of the space's vectors as float32s; None while there are no signs."""
+    import numpy as np
+
+    (mean,) = db.execute("SELECT mean FROM spaces WHERE id = ?", (space.id,)).fetchone()
+    return None if mean is None else np.frombuffer(mean, dtype=np.float32)
+
+
+def _sign(db: sqlite3.Connection, space: Space, units: Sequence[int]) -> None:
+    """Write the signs of units that got a vector; of all there are, once they have become many."""
+    if not units:
+        return
+    filled, mean = db.execute("SELECT filled, mean FROM spaces WHERE id = ?", (space.id,)).fetchone()
+    if filled <= FEW:
+        return
+    if mean is None:
+        _learn(db, space)
+        rows = db.execute(f"SELECT id, vector FROM vectors_{space.id} WHERE vector IS NOT NULL ORDER BY id")  # noqa: S608
+    else:
+        rows = db.execute(
+            f"SELECT id, vector FROM vectors_{space.id}"  # noqa: S608
+            " WHERE id IN (SELECT value FROM json_each(?)) AND vector IS NOT NULL",
+            (json.dumps(units),),
+        )
+    center, width = _mean(db, space), _width(space)
+    while batch := rows.fetchmany(PAGE):
+        signs = _signs([vector for _, vector in batch], center, width)
+        _write(db, space, dict(zip((unit for unit, _ in batch), signs, strict=True)))
+
+
+def _learn(db: sqlite3.Connection, space: Space) -> None:
+    """The mean of vectors from all over the space, each of length 1."""
+    import numpy as np
+
+    every = max(1, db.execute("SELECT filled FROM spaces WHERE id = ?", (space.id,)).fetchone()[0] // LEARNED_FROM)
+    select = f"SELECT vector FROM vectors_{space.id} WHERE id % ? = 0 AND vector IS NOT NULL"  # noqa: S608
+    mean = _unit([vector for (vector,) in db.execute(select, (every,))]).mean(axis=0, dtype=np.float32)
+    db.execute("UPDATE spaces SET mean = ? WHERE id = ?", (mean.tobytes(), space.id))
+
+
+def _signs(vectors: Sequence[bytes], mean: Any, width: int) -> list[bytes]:
+    """For each vector a bit a dimension, padded to ``width`` bytes."""
+    import numpy as np
+
+    return [row.tobytes().ljust(width, b"\0") for row in np.packbits(_unit(vectors) > mean, axis=1)]
+
+
+def _unit(vectors: Sequence[bytes]) -> Matrix:
+    """The vectors as float32s of length 1."""
+    import numpy as np
+
+    rows: Matrix = np.frombuffer(b"".join(vectors), dtype=np.int8).reshape(len(vectors), -1).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows
+
+
+def _width(space: Space) -> int:
+    """Bytes of one unit's signs: whole 64-bit words."""
+    return ((space.dims or 0) + 63) // 64 * 8
+
+
+def _erase(db: sqlite3.Connection, space: Space, units: Iterable[int]) -> None:
+    """What was deleted must not stand in the way of what is like it."""
+    if db.execute("SELECT mean FROM spaces WHERE id = ?", (space.id,)).fetchone()[0] is not None:
+        _write(db, space, dict.fromkeys(units, bytes(_width(space))))
+
+
+def _write(db: sqlite3.Connection, space: Space, signs: Mapping[int, bytes]) -> None:
+    """Put signs into their pages, each page read and written once."""
+    width = _width(space)
+    pages: dict[int, dict[int, bytes]] = {}
+    for unit, bits in signs.items():
+        pages.setdefault(unit // PAGE, {})[unit % PAGE] = bits
+    for page, slots in pages.items():
+        row = db.execute(f"SELECT bits FROM signs_{space.id} WHERE page = ?", (page,)).fetchone()  # noqa: S608
+        data = bytearray(row[0] if row else bytes(width * PAGE))
+        for slot, bits in slots.items():
+            data[slot * width : (slot + 1) * width] = bits
+        db.execute(f"INSERT OR REPLACE INTO signs_{space.id} VALUES (?, ?)", (page, bytes(data)))  # noqa: S608
