@@ -85,14 +85,15 @@ class LiteLLMModel:
             yield Failed("refused", str(error))
             return
         reader = AnswerReader(request)
+        options = options_of(self._endpoint, self._silence) | {"stream_timeout": self._silence}
         try:
-            async with aclosing(await litellm.acompletion(**self._body(request), **self._options())) as chunks:
+            async with aclosing(await litellm.acompletion(**self._body(request), **options)) as chunks:
                 async for chunk in chunks:
                     for delta in reader.feed(chunk.model_dump(warnings=False)):
                         yield delta
         except Exception as error:  # its exceptions have no common root, and a failure of a model is an event
             if not reader.is_complete:
-                yield self._failure(error)
+                yield failure_of(error, self._endpoint, self._silence)
                 return
         if not reader.is_complete:
             yield failures.broken_off(self._endpoint, "the connection ended")
@@ -103,41 +104,44 @@ class LiteLLMModel:
     async def close(self) -> None:
         """Nothing is held here: litellm keeps its connections in a cache of its own, and closes them at exit."""
 
-    def _options(self) -> dict[str, Any]:
-        key, url = self._endpoint.key, self._endpoint.url
-        return {
-            "api_base": url,
-            "api_key": key or (_NO_KEY if url else None),
-            "num_retries": 0,
-            "max_retries": 0,
-            "stream_timeout": self._silence,
-            "timeout": self._silence,
-            "drop_params": True,
-        }
 
-    def _failure(self, error: Exception) -> Failed:
-        error = getattr(error, "original_exception", None) or error  # what a stream's own error was made of
-        if (lost := self._lost_connection(error)) is not None:
-            return lost
-        headers = getattr(getattr(error, "response", None), "headers", None)
-        status, kind = getattr(error, "status_code", None), _KINDS.get(type(error).__name__)
-        return failures.answered_with(self._endpoint, status, _body(error), headers, kind=kind)
+def options_of(endpoint: Endpoint, seconds: float) -> dict[str, Any]:
+    """What every call of litellm is given: where to, with which key, for how long, and no retries of its own."""
+    key, url = endpoint.key, endpoint.url
+    return {
+        "api_base": url,
+        "api_key": key or (_NO_KEY if url else None),
+        "num_retries": 0,
+        "max_retries": 0,
+        "timeout": seconds,
+        "drop_params": True,
+    }
 
-    def _lost_connection(self, error: BaseException) -> Failed | None:
-        """What the network did, where an exception that was wrapped several times began there; else None."""
-        causes = list(_chain(error))
-        if any(isinstance(c, TimeoutError) or type(c).__name__.endswith("Timeout") for c in causes):
-            return failures.broken_off(self._endpoint, f"it said nothing for {self._silence:g} seconds")
-        lost = next((c for c in causes if isinstance(c, OSError) or _is_lost(c)), None)
-        if lost is None:
-            return None
-        endpoint = self._endpoint
-        host = next(((c.host, c.port) for c in causes if hasattr(c, "host") and hasattr(c, "port")), None)
-        if host and endpoint.url is None:
-            endpoint = replace(endpoint, url=f"https://{host[0]}:{host[1]}")
-        if host or isinstance(lost, ConnectionRefusedError):
-            return failures.unreachable(endpoint, _reason(causes))
-        return failures.broken_off(endpoint, "the connection ended")
+
+def failure_of(error: Exception, endpoint: Endpoint, seconds: float) -> Failed:
+    """What an exception of litellm stands for; ``seconds`` is how long the provider was waited for."""
+    error = getattr(error, "original_exception", None) or error  # what a stream's own error was made of
+    if (lost := _lost_connection(error, endpoint, seconds)) is not None:
+        return lost
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    status, kind = getattr(error, "status_code", None), _KINDS.get(type(error).__name__)
+    return failures.answered_with(endpoint, status, _body(error), headers, kind=kind)
+
+
+def _lost_connection(error: BaseException, endpoint: Endpoint, seconds: float) -> Failed | None:
+    """What the network did, where an exception that was wrapped several times began there; else None."""
+    causes = list(_chain(error))
+    if any(isinstance(c, TimeoutError) or type(c).__name__.endswith("Timeout") for c in causes):
+        return failures.broken_off(endpoint, f"it said nothing for {seconds:g} seconds")
+    lost = next((c for c in causes if isinstance(c, OSError) or _is_lost(c)), None)
+    if lost is None:
+        return None
+    host = next(((c.host, c.port) for c in causes if hasattr(c, "host") and hasattr(c, "port")), None)
+    if host and endpoint.url is None:
+        endpoint = replace(endpoint, url=f"https://{host[0]}:{host[1]}")
+    if host or isinstance(lost, ConnectionRefusedError):
+        return failures.unreachable(endpoint, _reason(causes))
+    return failures.broken_off(endpoint, "the connection ended")
 
 
 def load() -> Any:
@@ -153,6 +157,7 @@ def load() -> Any:
     litellm.suppress_debug_info = True
     litellm.turn_off_message_logging = True
     litellm.callbacks = []
+    litellm.DEFAULT_MAX_RETRIES = 0  # embedding() takes a 0 that it is given for "whatever the default is"
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.CRITICAL)

@@ -1,8 +1,8 @@
 """A scripted OpenAI-compatible model server on loopback: real HTTP, no model.
 
-It answers ``/v1/chat/completions`` (streamed or whole) and ``/v1/models``, records what it was sent, and can fail,
-stall, cut, hang up or wait in every way that real servers do. It speaks for itself: it shares no code with the clients
-that it tests.
+It answers ``/v1/chat/completions`` (streamed or whole), ``/v1/embeddings`` and ``/v1/models``, records what it was
+sent, and can fail, stall, cut, hang up, wait or dawdle in every way that real servers do. It speaks for itself: it
+shares no code with the clients that it tests.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Reply:
     sent in place of what text, reasoning and calls would make. ``raw`` are the very bytes of the body, piece by piece.
     ``whole`` answers with one JSON object even to a streamed request. The troubles: ``wait`` blocks before the first
     byte until ``ModelServer.release``; after ``stall_after`` or ``cut_after`` pieces the stream stalls until the client
-    leaves, or ends by a closed connection; ``drop`` closes it before any answer.
+    leaves, or ends by a closed connection; ``drop`` closes it before any answer; ``pause`` seconds pass before each
+    piece. For embeddings ``body`` is the whole answer, None for the vectors that ``vector_of`` gives.
     """
 
     text: str = ""
@@ -57,6 +58,7 @@ class Reply:
     stall_after: int | None = None
     cut_after: int | None = None
     drop: bool = False
+    pause: float = 0
 
     @property
     def reason(self) -> str:
@@ -119,6 +121,7 @@ class ModelServer:
     async def start(self) -> ModelServer:
         app = web.Application(client_max_size=64 << 20)
         app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_post("/v1/embeddings", self._embed)
         app.router.add_get("/v1/models", self._list)
         self._loop = asyncio.get_running_loop()
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -160,6 +163,25 @@ class ModelServer:
         return web.json_response({"object": "list", "data": [{"id": m, "object": "model"} for m in self._models]})
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
+        recorded, reply = await self._taken(request)
+        if reply.status != 200:
+            return _refusal(reply)
+        if reply.raw is None and (reply.whole or not recorded.body.get("stream")):
+            return web.json_response(_whole(reply, recorded.body["model"]), headers=reply.headers)
+        return await self._stream(request, reply, recorded.body)
+
+    async def _embed(self, request: web.Request) -> web.StreamResponse:
+        recorded, reply = await self._taken(request)
+        if reply.status != 200:
+            return _refusal(reply)
+        if reply.raw is not None:
+            return await self._stream(request, reply, recorded.body)
+        body = embeddings(recorded.body) if reply.body is None else reply.body
+        text = body if isinstance(body, str) else json.dumps(body)
+        return web.Response(text=text, content_type="application/json", headers=reply.headers)
+
+    async def _taken(self, request: web.Request) -> tuple[Recorded, Reply]:
+        """Record a request and choose its reply, after the wait that the reply asks for."""
         data = await request.read()
         recorded = Recorded(json.loads(data), data, {k.lower(): v for k, v in request.headers.items()})
         async with self._arrived:
@@ -170,12 +192,7 @@ class ModelServer:
             await self._released.wait()
         if reply.drop or request.transport is None:
             _hang_up(request)
-        if reply.status != 200:
-            text = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
-            return web.Response(status=reply.status, text=text, headers=reply.headers)
-        if reply.raw is None and (reply.whole or not recorded.body.get("stream")):
-            return web.json_response(_whole(reply, recorded.body["model"]), headers=reply.headers)
-        return await self._stream(request, reply, recorded.body)
+        return recorded, reply
 
     async def _stream(self, request: web.Request, reply: Reply, body: Json) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **reply.headers})
@@ -186,6 +203,8 @@ class ModelServer:
                 _hang_up(request)
             if count == reply.cut_after:
                 _hang_up(request)
+            if reply.pause:
+                await asyncio.sleep(reply.pause)
             await response.write(piece)
         if reply.cut_after is not None:
             _hang_up(request)
@@ -216,6 +235,32 @@ def _in_order(replies: Iterable[Reply]) -> Callable[[Recorded], Reply]:
     rest = iter(replies)
     ran_out = Reply(status=500, body={"error": {"message": "the script has run out"}})
     return lambda _: next(rest, ran_out)
+
+
+def _refusal(reply: Reply) -> web.Response:
+    text = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
+    return web.Response(status=reply.status, text=text, headers=reply.headers)
+
+
+DIMS = 8
+
+
+def vector_of(text: str) -> list[float]:
+    """How often each eighth of the letters is in ``text``; not of length 1."""
+    vector = [0.0] * DIMS
+    for ch in text:
+        vector[ord(ch) % DIMS] += 1
+    return vector
+
+
+def embeddings(request: Json) -> Json:
+    """The answer to a request for embeddings, last vector first: the order of the entries means nothing."""
+    entries = [
+        {"object": "embedding", "index": index, "embedding": vector_of(text)}
+        for index, text in enumerate(request["input"])
+    ]
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return {"object": "list", "data": entries[::-1], "model": request["model"], "usage": usage}
 
 
 def _hang_up(request: web.Request) -> None:

@@ -130,11 +130,15 @@ class TelegramApi:
         self.calls: list[tuple[str, Json]] = []
         self.sent: list[Sent] = []
         self.actions: list[tuple[int, str]] = []
+        self.menu: list[tuple[str, str]] = []
+        """The commands that the bot offers, each with its description."""
         self.waiting: list[Json] = []
         """Updates that no offset has confirmed."""
         self.files: dict[str, bytes] = {}
         self.blocked: set[int] = set()
         """Chats whose user has blocked the bot."""
+        self.moved: dict[int, int] = {}
+        """Groups that became supergroups, by their old id; messages to that are refused."""
         self.webhook = ""
         self._faults: dict[str, list[Fault]] = {}
         self._chats: dict[int, Chat] = {}
@@ -148,6 +152,7 @@ class TelegramApi:
         self._methods: dict[str, Callable[[Json], Any]] = {
             "getme": self._get_me,
             "deletewebhook": self._delete_webhook,
+            "setmycommands": self._set_my_commands,
             "sendmessage": self._send_message,
             "editmessagetext": self._edit_message_text,
             "sendchataction": self._send_chat_action,
@@ -190,6 +195,15 @@ class TelegramApi:
     def group(self, chat_id: int = -1001, title: str = "Garden", *, topics: Iterable[int] = ()) -> Chat:
         """A supergroup that the bot is in; a forum where there are ``topics``."""
         return self._chats.setdefault(chat_id, Chat(chat_id, "supergroup", title, set(topics)))
+
+    def upgrade(self, chat: Chat, chat_id: int, *, told: bool = True) -> Chat:
+        """The group becomes a supergroup of another id; ``told``: the bot gets the two messages that say so."""
+        new = self.group(chat_id, chat.title)
+        self.moved[chat.id] = new.id
+        if told:
+            self.push(message=self.message(ANN, chat, migrate_to_chat_id=new.id))
+            self.push(message=self.message(ANN, new, migrate_from_chat_id=chat.id))
+        return new
 
     def says(
         self,
@@ -315,6 +329,15 @@ class TelegramApi:
         self.webhook = ""
         return True
 
+    def _set_my_commands(self, parameters: Json) -> bool:
+        menu = [(str(command["command"]), str(command["description"])) for command in parameters["commands"]]
+        if not all(re.fullmatch(r"[a-z0-9_]{1,32}", name) for name, _ in menu):
+            raise _RefusalError(400, "Bad Request: BOT_COMMAND_INVALID")
+        if not all(0 < len(description) <= 256 for _, description in menu):
+            raise _RefusalError(400, "Bad Request: BOT_COMMAND_DESCRIPTION_INVALID")
+        self.menu = menu
+        return True
+
     def _send_message(self, parameters: Json) -> Json:
         chat = self._chat(parameters)
         thread = _integer(parameters.get("message_thread_id"))
@@ -374,6 +397,9 @@ class TelegramApi:
         chat = self._chats.get(_integer(parameters.get("chat_id")) or 0)
         if chat is None:
             raise _RefusalError(400, "Bad Request: chat not found")
+        if chat.id in self.moved:
+            upgraded = "Bad Request: group chat was upgraded to a supergroup chat"
+            raise _RefusalError(400, upgraded, migrate_to_chat_id=self.moved[chat.id])
         if chat.id in self.blocked:
             raise _RefusalError(403, "Forbidden: bot was blocked by the user")
         return chat
