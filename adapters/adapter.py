@@ -11,7 +11,7 @@ The contract, tested over every adapter by tests/contracts:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -86,7 +86,8 @@ class TurnReport:
 
     ``parts`` is how many parts the answer has (0 for silence): they may arrive after the report. ``memories`` are the
     notes it was built on, as citations, and ``remembered`` is how many were written. ``cost`` is in US dollars.
-    ``code`` is the exit code of a single question: 0 when it was answered.
+    ``code`` is the exit code of a single question: 0 when it was answered. ``advice`` is what the owner can do about an
+    answer that is less than it could be; it is no part of it.
     """
 
     parts: int
@@ -98,15 +99,19 @@ class TurnReport:
     cost: float | None = None
     memories: tuple[str, ...] = ()
     remembered: int = 0
+    advice: str = ""
 
 
 @runtime_checkable
 class Narrator(Protocol):
     """An adapter that also shows how an answer comes about (the terminal); the others only ever get parts.
 
-    All three are best effort: nobody there is no error, and nothing is raised. ``in_reply_to`` is the id of the message
+    All are best effort: nobody there is no error, and nothing is raised. ``in_reply_to`` is the id of the message
     that was answered. A turn ends with one ``done`` or one ``fail``.
     """
+
+    def is_attended(self, address: Address, message_id: str) -> bool:
+        """Whether a person who said this message sits there and can be asked something in turn."""
 
     async def notice(self, address: Address, text: str) -> None:
         """One sentence that is not part of the answer, shown at once."""
@@ -116,3 +121,11 @@ class Narrator(Protocol):
 
     async def fail(self, address: Address, in_reply_to: str, text: str, code: int) -> None:
         """The turn ended without an answer: ``text`` is one sentence with the mend, ``code`` the exit code."""
+
+
+@runtime_checkable
+class Menu(Protocol):
+    """An adapter whose platform shows people a list of commands while they write (Telegram)."""
+
+    def offer(self, commands: Sequence[tuple[str, str]]) -> None:
+        """What to show from the next ``run`` on: names without a slash, each with a line about it. Best effort."""

@@ -2,6 +2,7 @@
 
 AdapterError
 ├── Rejected         the platform refused this very send: sending the same again is refused again
+│   └── ChatMoved    the chat has another id now: the same may be sent there
 ├── RateLimited      not now: sending again after ``retry_after`` seconds is safe
 ├── Unreachable      nothing left this machine, or nothing arrived: sending again is safe
 │   └── Absent       nobody is there to take it: the adapter says when somebody is
@@ -28,6 +29,14 @@ class Rejected(AdapterError):
     def __init__(self, reason: str, *, formatting: bool = False) -> None:
         super().__init__(reason)
         self.formatting = formatting
+
+
+class ChatMoved(Rejected):
+    """Nothing was sent; ``to_chat`` is the id of the chat from now on (a Telegram group that became a supergroup)."""
+
+    def __init__(self, reason: str, to_chat: str) -> None:
+        super().__init__(reason)
+        self.to_chat = to_chat
 
 
 class RateLimited(AdapterError):
@@ -59,8 +68,8 @@ class AuthFailed(AdapterError):
 
 
 class MissingExtra(AdapterError):
-    """An optional package is not installed; the message holds the exact command that installs it."""
+    """An optional package is not installed: what ``extra`` of this program brings. How to get it the hub says."""
 
     def __init__(self, channel: str, extra: str) -> None:
-        super().__init__(f"{channel} needs the extra {extra!r}. Install it: pip install 'limpet[{extra}]'")
+        super().__init__(f"{channel} needs the extra {extra!r}")
         self.extra = extra

@@ -68,10 +68,14 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """The part of an earlier message that this one quotes: foreign text, whoever wrote it."""
+    """The part of an earlier message that this one quotes: foreign text, whoever wrote it.
+
+    ``below``: it follows the words, which speak of it (what a pipe brought), instead of preceding them.
+    """
 
     text: str
     author: str = ""
+    below: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import structlog
 
-from adapters.adapter import Adapter, Narrator, TurnReport
+from adapters.adapter import Adapter, Menu, Narrator, TurnReport
 from adapters.errors import AdapterError, AuthFailed
 from adapters.message import (
     Address,
@@ -33,6 +33,7 @@ from adapters.message import (
     Sender,
 )
 from adapters.text import FormattedText
+from bot import commands
 from bot.access import Decision, Policy, Verdict, decide
 from bot.health import HealthBoard
 from bot.inbox import SqliteInbox
@@ -44,7 +45,8 @@ from bot.people import People
 from bot.roster import Roster
 from bot.router import Explanation, Route, route
 from bot.state import State
-from bot.turns import EXIT_INTERRUPTED, EXIT_TEMPORARY, STOPPED, Turns
+from bot.told import Told
+from bot.turns import EXIT_TEMPORARY, Turns, place
 from workspaces.database import sqlite
 from workspaces.scope import Level
 
@@ -60,12 +62,6 @@ log = structlog.get_logger(__name__)
 DRAIN_SECONDS = 20.0
 """How long a stop waits for running turns; what is cut off goes on after the next start."""
 
-ASK_TO_PAIR = (
-    "Hello! I don't know you yet. Your pairing code is {code} (good for an hour).\n"
-    "Ask the person who runs me to approve it: limpet pairing approve {code}"
-)
-
-NOTHING_RUNS = "Nothing is running."
 OVER = "That turn ended while the connection was lost. Ask again, or look at what was said: limpet chat"
 
 
@@ -96,10 +92,10 @@ class Gate:
         assert verdict.level is not None, "only an allowed message is routed"
         address = await self._people.canonical(message.address)
         identity = self._people.identity(address, message.sender)
-        default = self._settings.default_agent
-        if address.channel == "terminal" and address.space in self._settings.agents:
-            default = address.space or default  # limpet chat --agent NAME
-        return route(message, address, self._settings.routes(), default, verdict.level, identity)
+        bindings, default = self._settings.routes(), self._settings.default_agent
+        if address.channel == "terminal" and address.space is not None and self.knows(address.space):
+            bindings, default = (), address.space  # limpet chat --agent NAME: what is said wins over what is bound
+        return route(message, address, bindings, default, verdict.level, identity)
 
     async def admit(self, message: Message) -> Route | None:
         """The route of a message, None when its sender may not talk."""
@@ -111,11 +107,15 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """Who answers at a console: ``model`` is None in notes mode; ``notices`` are said once, in order."""
+    """Who answers at a console: ``model`` is None in notes mode; ``notices`` are said once, in order.
+
+    ``commands`` are lines such as "/help — what I answer to".
+    """
 
     agent: str
     model: str | None
     notices: tuple[str, ...]
+    commands: tuple[str, ...]
 
 
 class Hub:
@@ -134,6 +134,7 @@ class Hub:
         health: HealthBoard,
         roster: Roster,
         chosen: Mapping[str, Chosen],
+        told: Told,
         is_alive: Callable[[str], bool],
     ) -> None:
         self.roster = roster
@@ -146,6 +147,7 @@ class Hub:
         self._turns = turns
         self._health = health
         self._chosen = chosen
+        self._told = told
         self._is_alive = is_alive
 
     @classmethod
@@ -175,7 +177,7 @@ class Hub:
             ):
                 people = People(state, owners=settings.owners, identities=settings.identities, clock=clock)
                 gate = Gate(settings, people, settings.policies())
-                outbox = SqliteOutbox(state, by_account, owner, clock=clock)
+                outbox = SqliteOutbox(state, by_account, owner, people=people, clock=clock)
                 inbox = SqliteInbox(state, outbox, owner, clock)
                 turns = Turns(
                     inbox,
@@ -184,6 +186,7 @@ class Hub:
                     admit=gate.admit,
                     agent=roster.get,
                     locks=home.state / "sessions",
+                    advice=lambda name: chosen[name].notice if chosen[name].model is None else None,
                 )
                 yield cls(
                     by_account,
@@ -196,14 +199,22 @@ class Hub:
                     health=HealthBoard(state, adapters, clock),
                     roster=roster,
                     chosen=chosen,
+                    told=Told(home.state / "told.json"),
                     is_alive=instances.is_alive,
                 )
 
     async def run(self) -> None:
         """Take up what dead processes left, then serve until cancelled."""
-        for session in await self.inbox.adopt(self._adapters, self._is_alive):
+        menu = [(command.name, command.summary) for command in commands.COMMANDS if command.is_listed]
+        for adapter in self._adapters.values():
+            if isinstance(adapter, Menu):
+                adapter.offer(menu)
+        sessions = await self.inbox.adopt(self._adapters, self._is_alive)
+        for session in sessions:
             self._turns.wake(session)
-        await self._outbox.recover(self._is_alive)
+        unsent = await self._outbox.recover(self._is_alive)
+        if sessions or unsent:
+            log.info("hub.recovered", to_answer=len(sessions), to_send=unsent)
         tasks = [
             asyncio.create_task(self._serve(adapter), name=f"{adapter.channel}/{adapter.account}")
             for adapter in self._adapters.values()
@@ -264,12 +275,9 @@ class Hub:
             case Decision.PAIR:
                 await self._ask_to_pair(message)
             case Decision.ALLOW:
-                session = (await self._gate.explain(message, verdict)).route.session
-                if message.text.strip() == "/stop":
-                    if await self.inbox.put(message, session, done=True):  # a replay stops nothing
-                        await self._stop_turn(message, session, verdict)
-                elif await self.inbox.put(message, session):
-                    self._turns.wake(session)
+                key = place(message, (await self._gate.explain(message, verdict)).route.session)
+                if await self.inbox.put(message, key):
+                    self._turns.wake(key)
                 else:
                     await self._said_again(message)
             case _:
@@ -284,10 +292,12 @@ class Hub:
         route = (await self._gate.explain(probe, await self._gate.judge(probe))).route
         found = await self.roster.get(route.agent)
         chosen = self._chosen[route.agent]
-        notices = [chosen.notice] if chosen.notice else []
+        told = {f"model of {route.agent}": chosen.notice, f"zone of {route.agent}": found.misgiving()}
+        notices = [*self._told.anew(told)]
         if opening and (words := found.opening(route.session, route.scope)):
             notices.append(words)
-        return Greeting(route.agent, chosen.name, tuple(notices))
+        offered = tuple(command.line for command in commands.listed(Level.OWNER, "direct"))
+        return Greeting(route.agent, chosen.name, tuple(notices), offered)
 
     def arrived(self, address: Address) -> None:
         """A console is there: what waited for it is sent."""
@@ -300,46 +310,19 @@ class Hub:
         known = await self.inbox.turn_of(message)
         if not isinstance(adapter, Narrator) or known is None or not known[1]:
             return
-        if parts := await self._outbox.unsent(known[0]):
+        parts = await self._outbox.unsent(known[0])
+        if parts or commands.given(message):  # to a command there is nothing more to say
             await adapter.done(address, message.id, TurnReport(parts=parts))
         else:
             await adapter.fail(address, message.id, OVER, EXIT_TEMPORARY)
 
-    async def _stop_turn(self, message: Message, session: str, verdict: Verdict) -> None:
-        """End what runs or waits in the session for this sender; an owner may end anyone's."""
-        address = message.address
-        sender = None if verdict.level is Level.OWNER else message.sender.id
-        if self._turns.stop(session, sender):
-            return  # a turn that is stopped says so itself
-        given_up = [item for item in await self.inbox.waiting(session) if sender in (None, item.message.sender.id)]
-        for item in given_up:
-            await self.inbox.done(item, ())
-        adapter = self._adapters[address.channel, address.account]
-        if isinstance(adapter, Narrator):
-            for item in given_up:
-                await adapter.fail(address, item.message.id, STOPPED, EXIT_INTERRUPTED)
-            await adapter.done(address, message.id, TurnReport(parts=0))
-            return
-        said = STOPPED if given_up else NOTHING_RUNS
-        await self._outbox.put(_turn_of("stop", message), [Part(address, FormattedText(said))])
-
     async def _ask_to_pair(self, message: Message) -> None:
-        code = await self._pairing.ask(message)
-        if code is None:
-            return
-        address = message.address
-        log.info(
-            "pairing.asked",
-            channel=address.channel,
-            name=message.sender.name,
-            approve=f"limpet pairing approve {code}",
-        )
-        await self._outbox.put(
-            _turn_of("pairing", message), [Part(address, FormattedText(ASK_TO_PAIR.format(code=code)))]
-        )
+        words = await self._pairing.ask(message)
+        if words is not None:
+            await self._outbox.put(_turn_of(message), [Part(message.address, FormattedText(words))])
 
 
-def _turn_of(kind: str, message: Message) -> str:
-    """The outbox's turn of an answer that no agent gave: the same for a replay of ``message``."""
+def _turn_of(message: Message) -> str:
+    """The outbox's turn of a pairing code: the same for a replay of ``message``."""
     address = message.address
-    return "/".join((kind, address.channel, address.account, address.chat, message.id))
+    return "/".join(("pairing", address.channel, address.account, address.chat, message.id))

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from adapters.message import Message, Part
 
@@ -42,8 +42,11 @@ class Inbox(Protocol):
     async def claim(self, session: str) -> Item | None:
         """The oldest unanswered message of a session, its ``tries`` raised durably; None when there is none."""
 
-    async def done(self, item: Item, parts: Sequence[Part]) -> None:
-        """In one transaction: the answer's parts are to be sent, and the message is answered."""
+    async def done(self, item: Item, parts: Sequence[Part]) -> bool:
+        """In one transaction: the answer's parts are to be sent, and the message is answered.
+
+        False, and nothing done, for one that was answered or given up before.
+        """
 
 
 @functools.cache
@@ -70,15 +73,13 @@ class SqliteInbox:
         self._clock = clock
         self._new_turn = new_turn
 
-    async def put(self, message: Message, session: str, *, done: bool = False) -> bool:
-        """``done``: it needs no turn (a command that was carried out) and is only remembered."""
+    async def put(self, message: Message, session: str) -> bool:
         address = message.address
-        event = "" if done else _messages().dump_json(message).decode()
         async with self._state.transaction() as db:
             cursor = await db.execute(
                 "INSERT OR IGNORE INTO inbox"
-                " (turn, channel, account, chat, message, session, event, owner, done, received_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " (turn, channel, account, chat, message, session, event, owner, received_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     self._new_turn(),
                     address.channel,
@@ -86,9 +87,8 @@ class SqliteInbox:
                     address.chat,
                     message.id,
                     session,
-                    event,
+                    _messages().dump_json(message).decode(),
                     self._owner,
-                    done,
                     self._now(),
                 ),
             )
@@ -110,21 +110,31 @@ class SqliteInbox:
             return Item(turn, of_session, _messages().validate_json(event), tries)
         return None
 
-    async def done(self, item: Item, parts: Sequence[Part]) -> None:
+    async def done(self, item: Item, parts: Sequence[Part]) -> bool:
         async with self._state.transaction() as db:
+            if not await self._close(db, item.turn):
+                return False
             await self._outbox.add(db, item.turn, parts)
-            await db.execute("UPDATE inbox SET done = 1, event = '' WHERE turn = ?", (item.turn,))
+            return True
 
-    async def waiting(self, session: str) -> list[Item]:
-        """The unanswered messages of a session that this process has, oldest first."""
-        rows = await self._state.rows(
-            "SELECT turn, session, event, tries FROM inbox WHERE session = ? AND NOT done AND owner = ? ORDER BY id",
-            session,
-            self._owner,
-        )
-        return [
-            Item(turn, of_session, _messages().validate_json(event), tries) for turn, of_session, event, tries in rows
-        ]
+    async def give_up(self, session: str, sender: str | None) -> list[Item]:
+        """End what ``sender`` (None: anyone) has waiting in a session, unanswered; returns it, oldest first."""
+        async with self._state.transaction() as db:
+            rows = await db.execute_fetchall(
+                "SELECT turn, session, event, tries FROM inbox WHERE session = ? AND NOT done AND owner = ?"
+                " ORDER BY id",
+                (session, self._owner),
+            )
+            waiting = [Item(turn, of, _messages().validate_json(event), tries) for turn, of, event, tries in rows]
+            theirs = [item for item in waiting if sender in (None, item.message.sender.id)]
+            for item in theirs:
+                await self._close(db, item.turn)
+            return theirs
+
+    async def _close(self, db: Any, turn: str) -> bool:
+        """False when it was done before. The text goes: the transcript is the only copy of what was said."""
+        cursor = await db.execute("UPDATE inbox SET done = 1, event = '' WHERE turn = ? AND NOT done", (turn,))
+        return bool(cursor.rowcount)
 
     async def turn_of(self, message: Message) -> tuple[str, bool] | None:
         """The turn of a message that was accepted before and whether it has ended; None for one that was not."""

@@ -43,9 +43,6 @@ class Lanes:
         if key not in self._tasks and not self._closed:
             self._tasks[key] = asyncio.create_task(self._run(key), name=f"lane {key}")
 
-    def is_busy(self, key: str) -> bool:
-        return key in self._tasks
-
     async def idle(self) -> None:
         """Wait until no lane has work."""
         while self._tasks:

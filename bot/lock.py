@@ -26,6 +26,16 @@ def _locked(descriptor: int) -> bool:
     return False
 
 
+def _number_in(descriptor: int) -> int:
+    """Who holds it, as the file says; 0 for one who doesn't say so. A holder takes the lock first and writes then."""
+    for _ in range(50):
+        text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+        if text.isdigit():
+            return int(text)
+        time.sleep(0.002)
+    return 0
+
+
 class Lock:
     """An exclusive lock on ``path``. Not reentrant."""
 
@@ -57,7 +67,7 @@ class Lock:
             self._descriptor = None
 
     def holder(self) -> int | None:
-        """The process id of who holds it, None when it is free (or held by this object)."""
+        """The process id of who holds it (0: not known), None when it is free (or held by this object)."""
         if self._descriptor is not None:
             return None
         try:
@@ -67,8 +77,7 @@ class Lock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-            return int(text) if text.isdigit() else 0
+            return _number_in(descriptor)
         finally:
             os.close(descriptor)
         return None

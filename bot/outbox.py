@@ -1,9 +1,9 @@
 """The durable outbox: parts that are to be sent, in order within a chat, each marked before and after the call.
 
 A part is ``pending``, then ``attempting`` while the platform is called, then ``sent``, ``failed`` (refused for good) or
-``uncertain`` (it may have arrived: never sent again in this run). What a crash left at ``attempting`` is sent once more
-with a marker, where the platform has no means to settle it. A part is sent by the process that stored it, or by the
-one that took it over from a dead one. Knows no turn and no agent.
+``uncertain`` (it may have arrived: never sent again in this run, and the person is told so once). What a crash left at
+``attempting`` is sent once more with a marker. A part is sent by the process that stored it, or by the one that took it
+over from a dead one, to the id that its chat has by then. Knows no turn and no agent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from adapters.adapter import Adapter
-from adapters.errors import Absent, AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected
+from adapters.errors import Absent, AdapterError, Ambiguous, AuthFailed, ChatMoved, RateLimited, Rejected
 from adapters.message import Address, Part, Receipt
 from adapters.text import FormattedText
 from bot.lanes import Lanes
@@ -28,6 +28,7 @@ from workspaces.database import sqlite
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+    from bot.people import People
     from bot.state import State
 
 log = structlog.get_logger(__name__)
@@ -36,6 +37,15 @@ FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 60.0
 
 REPEATED = "(This may reach you twice: I was restarted while sending it.)\n\n"
+
+UNSURE = (
+    "(The connection broke while I was sending the message before this one, so it may be missing. "
+    "If it is, ask me again.)"
+)
+"""Said once a turn, where an adapter could not settle whether a part arrived."""
+
+_UNSURE_PART = -1
+"""Its number among the parts of its turn, of which it is thus the next to be sent."""
 
 
 @functools.cache
@@ -48,6 +58,7 @@ def _parts() -> TypeAdapter[Part]:
 @dataclass(frozen=True, slots=True)
 class _Row:
     id: int
+    turn: str
     key: str
     channel: str
     account: str
@@ -65,6 +76,7 @@ class SqliteOutbox:
         adapters: Mapping[tuple[str, str], Adapter],
         owner: str,
         *,
+        people: People,
         clock: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
@@ -72,6 +84,7 @@ class SqliteOutbox:
         self._state = state
         self._adapters = adapters
         self._owner = owner
+        self._people = people
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
@@ -80,32 +93,18 @@ class SqliteOutbox:
     async def add(self, db: Any, turn: str, parts: Sequence[Part]) -> None:
         """Insert the parts of a turn inside the caller's transaction; a turn that is there already stays as it is."""
         for number, part in enumerate(parts):
-            address = part.address
-            await db.execute(
-                "INSERT OR IGNORE INTO outbox (turn, part, lane, channel, account, body, owner, created_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    turn,
-                    number,
-                    lane(address),
-                    address.channel,
-                    address.account,
-                    _parts().dump_json(part).decode(),
-                    self._owner,
-                    self._clock().isoformat(),
-                ),
-            )
+            await self._insert(db, turn, number, part)
 
     async def put(self, turn: str, parts: Sequence[Part]) -> None:
         """Store and begin to send parts that belong to no inbox row (a pairing code)."""
         async with self._state.transaction() as db:
             await self.add(db, turn, parts)
-        self.wake(parts)
+        await self.wake(parts)
 
-    def wake(self, parts: Sequence[Part]) -> None:
+    async def wake(self, parts: Sequence[Part]) -> None:
         """Parts of these chats were committed."""
         for address in {part.address for part in parts}:
-            self._lanes.wake(lane(address))
+            self._lanes.wake(await self._lane(address))
 
     def arrived(self, address: Address) -> None:
         """Somebody can be reached there again: what waited for them is sent."""
@@ -134,15 +133,21 @@ class SqliteOutbox:
         return sum(count for _, count in waiting)
 
     async def _take_over(self, db: Any, channel: str, account: str, owner: str) -> None:
-        await db.execute(
-            "UPDATE outbox SET repeat = repeat + 1,"
-            " state = CASE WHEN repeat = 0 THEN 'pending' ELSE 'uncertain' END"
-            " WHERE state = 'attempting' AND channel = ? AND account = ? AND owner = ?",
-            (channel, account, owner),
+        theirs = (channel, account, owner)
+        cut_off = await db.execute_fetchall(
+            "SELECT id, turn, body, repeat FROM outbox WHERE state = 'attempting'"
+            " AND channel = ? AND account = ? AND owner = ?",
+            theirs,
         )
+        for number, turn, body, repeat in cut_off:
+            if repeat:
+                await db.execute("UPDATE outbox SET state = 'uncertain', body = '' WHERE id = ?", (number,))
+                await self._say_unsure(db, turn, _parts().validate_json(body).address)
+            else:
+                await db.execute("UPDATE outbox SET state = 'pending', repeat = 1 WHERE id = ?", (number,))
         await db.execute(
             "UPDATE outbox SET owner = ? WHERE state = 'pending' AND channel = ? AND account = ? AND owner = ?",
-            (self._owner, channel, account, owner),
+            (self._owner, *theirs),
         )
 
     async def unsent(self, turn: str) -> int:
@@ -158,6 +163,31 @@ class SqliteOutbox:
 
     async def close(self, grace: float) -> None:
         await self._lanes.close(grace)
+
+    async def _insert(self, db: Any, turn: str, number: int, part: Part) -> None:
+        address = part.address
+        await db.execute(
+            "INSERT OR IGNORE INTO outbox (turn, part, lane, channel, account, body, owner, created_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                turn,
+                number,
+                await self._lane(address),
+                address.channel,
+                address.account,
+                _parts().dump_json(part).decode(),
+                self._owner,
+                self._clock().isoformat(),
+            ),
+        )
+
+    async def _say_unsure(self, db: Any, turn: str, address: Address) -> None:
+        """The person is told that a part may be missing: before what is left of the turn, and once."""
+        await self._insert(db, turn, _UNSURE_PART, Part(address, FormattedText(UNSURE)))
+
+    async def _lane(self, address: Address) -> str:
+        """A chat keeps its lane when it moves: what is said there before and after stays in order."""
+        return lane(await self._people.canonical(address))
 
     async def _send_next(self, name: str) -> bool:
         row = await self._next(name)
@@ -208,6 +238,9 @@ class SqliteOutbox:
     async def _refused(self, row: _Row, adapter: Adapter, error: AdapterError) -> bool:
         """What to do after each class of error; False leaves the lane until it is woken again."""
         match error:
+            case ChatMoved(to_chat=to_chat) if await self._follow(row.part.address, to_chat):
+                await self._again(row, str(error))
+                return True
             case RateLimited(retry_after=seconds):
                 await self._again(row, str(error))
                 await self._sleep(seconds)
@@ -232,6 +265,11 @@ class SqliteOutbox:
                 await self._finish(row, "failed", error=str(error))
                 return True
 
+    async def _follow(self, address: Address, to_chat: str) -> bool:
+        """Note that a chat moved; False where that leads nowhere, or back."""
+        await self._written(lambda: self._people.move(address, to_chat))
+        return await self._people.newest(address) != address
+
     def _backoff(self, tries: int) -> float:
         """Seconds: doubled each time, with a jitter of half so that many chats don't retry in step."""
         longest: float = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(tries, 10))
@@ -240,14 +278,16 @@ class SqliteOutbox:
     async def _next(self, name: str) -> _Row | None:
         row = await self._state.row(
             "SELECT id, turn, part, channel, account, body, tries, repeat FROM outbox"
-            " WHERE lane = ? AND state = 'pending' AND owner = ? ORDER BY id LIMIT 1",
+            " WHERE lane = ? AND state = 'pending' AND owner = ? ORDER BY part >= 0, id LIMIT 1",
             name,
             self._owner,
         )
         if row is None:
             return None
         number, turn, part, channel, account, body, tries, repeat = row
-        return _Row(number, f"{turn}/{part}", channel, account, _parts().validate_json(body), tries, bool(repeat))
+        said = _parts().validate_json(body)
+        said = _readdressed(said, await self._people.newest(said.address))
+        return _Row(number, turn, f"{turn}/{part}", channel, account, said, tries, bool(repeat))
 
     async def _again(self, row: _Row, error: str, *, part: Part | None = None) -> None:
         """The part waits for its next try."""
@@ -269,6 +309,8 @@ class SqliteOutbox:
                     " body = CASE WHEN ? = 'failed' THEN body ELSE '' END WHERE id = ?",
                     (state, message_id, error, state, row.id),
                 )
+                if state == "uncertain":
+                    await self._say_unsure(db, row.turn, row.part.address)
                 await db.execute(
                     "UPDATE health SET last_out = ? WHERE ? = 'sent' AND channel = ? AND account = ?",
                     (self._clock().isoformat(), state, row.channel, row.account),
@@ -278,8 +320,13 @@ class SqliteOutbox:
 
 
 def lane(address: Address) -> str:
-    """The key of a chat's (and thread's) order of sending."""
+    """The key of a chat's (and thread's) order of sending; ``address`` is canonical."""
     return "\x1f".join((address.channel, address.account, address.space or "", address.chat, address.thread or ""))
+
+
+def _readdressed(part: Part, address: Address) -> Part:
+    """A message that it replies to has another id, or none, in the chat that this one became."""
+    return part if part.address == address else replace(part, address=address, reply_to=None)
 
 
 def _marked(part: Part) -> Part:

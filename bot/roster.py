@@ -6,6 +6,7 @@ Opening one agent touches its own workspace, index and sessions and nothing of a
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, tzinfo
@@ -15,7 +16,8 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from agents.agent import Agent
-from bot.zone import machine_zone
+from bot.models import embedders_of
+from bot.zone import machine_zone, suggested
 from workspaces.memory import Memory
 from workspaces.profile import read_profile
 from workspaces.workspace import Workspace
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from agents.model import Model
     from bot.config import Settings
     from bot.home import Home
+    from workspaces.memory import Embedder
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +50,7 @@ class Roster:
         self._model = model
         self._clock = clock
         self._watch = watch
+        self._embedders = functools.cache(lambda: embedders_of(settings, home))
         self._agents: dict[str, Agent] = {}
         self._opening = asyncio.Lock()
 
@@ -79,7 +83,8 @@ class Roster:
         async with AsyncExitStack() as stack:
             if model is not None:
                 stack.push_async_callback(model.close)
-            memory = await stack.enter_async_context(open_memory(name, self._settings, self._home, clock=self._clock))
+            opened = open_memory(name, self._settings, self._home, embedders=self._embedders(), clock=self._clock)
+            memory = await stack.enter_async_context(opened)
             if self._watch:
                 await stack.enter_async_context(memory.watch())
             self._stack.push_async_exit(stack.pop_all())
@@ -92,16 +97,25 @@ class Roster:
             zone=zone,
             clock=self._clock,
             recall=self._settings.agents[name].recall,
+            zone_like=suggested,
         )
 
 
 def open_memory(
-    name: str, settings: Settings, home: Home, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    name: str,
+    settings: Settings,
+    home: Home,
+    *,
+    embedders: tuple[Embedder | None, Embedder | None] | None = None,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> AbstractAsyncContextManager[Memory]:
-    """The memory of one agent, as its own process or another's sees it."""
+    """The memory of one agent, as its own process or another's sees it. ``embedders`` None: those of the settings."""
+    embedder, stand_in = embedders or embedders_of(settings, home)
     return Memory.open(
         settings.workspace(name, home),
         home.index(name),
+        embedder=embedder,
+        stand_in=stand_in,
         settings=settings.memory,
         history=home.history(name),
         clock=clock,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workspaces.database import DatabaseError, connect_async, sqlite
+from workspaces.installation import upgrade
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -97,7 +98,7 @@ class State:
             if version > VERSION:
                 raise DatabaseError(
                     f"{path} was written by a newer version (schema {version}, this one knows {VERSION}). "
-                    "Upgrade: pip install -U limpet"
+                    f"Upgrade: {upgrade()}"
                 )
             if version == 0:
                 for statement in _SCHEMA.split(";\n"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from adapters.adapter import Accept, Capabilities, Health
@@ -63,7 +63,12 @@ class TelegramAdapter:
         self._settings = settings
         self._sleep = sleep
         self._random = random
+        self._menu: tuple[tuple[str, str], ...] = ()
         self._opened: Client | None = None
+
+    def offer(self, commands: Sequence[tuple[str, str]]) -> None:
+        """Shown by Telegram beside the input; names of at most 32 of a-z, 0-9 and _."""
+        self._menu = tuple(commands)
 
     async def run(self, accept: Accept) -> None:
         """Receive until cancelled; raises AuthFailed when Telegram doesn't know the token."""
@@ -74,6 +79,7 @@ class TelegramAdapter:
                 self._client(),
                 self.account,
                 accept,
+                menu=self._menu,
                 poll_seconds=self._settings.poll_seconds,
                 report=self._report,
                 sleep=self._sleep,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -87,6 +87,10 @@ class Client:
 
     async def remove_webhook(self) -> None:
         await self._call(self._bot.delete_webhook(drop_pending_updates=False))
+
+    async def show_commands(self, commands: Sequence[tuple[str, str]]) -> None:
+        """Put ``commands``, names and what they do, in the place of those that the bot's menu had."""
+        await self._call(self._bot.set_my_commands(commands))
 
     async def send(self, part: Part) -> str:
         """The id of the message that ``part`` became."""

@@ -7,6 +7,7 @@ group, is decided elsewhere; here it is only said what Telegram said.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from telegram import (
@@ -59,11 +60,21 @@ def event_of(update: Update, me: BotIdentity, account: str) -> Inbound | None:
     if update.my_chat_member:
         return _membership(update.my_chat_member, account)
     if said := update.message or update.channel_post:
-        if said.migrate_to_chat_id:
-            return Moved(_address(said, account), str(said.migrate_to_chat_id), said.date)
+        if moved := _moved(said, account):
+            return moved
         return _message(said, me, account)
     if said := update.edited_message or update.edited_channel_post:
         return _edited(said, me, account)
+    return None
+
+
+def _moved(said: TelegramMessage, account: str) -> Moved | None:
+    """A group that became a supergroup says so in both: the old chat names the new id, the new one the old."""
+    address = _address(said, account)
+    if said.migrate_to_chat_id:
+        return Moved(address, str(said.migrate_to_chat_id), said.date)
+    if said.migrate_from_chat_id:
+        return Moved(replace(address, chat=str(said.migrate_from_chat_id)), address.chat, said.date)
     return None
 
 

@@ -7,7 +7,7 @@ trouble but a wrong token is outlived, with a growing pause, one line in the log
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from telegram import Update
@@ -48,6 +48,7 @@ class Poller:
         account: str,
         accept: Accept,
         *,
+        menu: Sequence[tuple[str, str]],
         poll_seconds: int,
         report: Callable[[Health], None],
         sleep: Callable[[float], Awaitable[None]],
@@ -56,6 +57,7 @@ class Poller:
         self._client = client
         self._account = account
         self._accept = accept
+        self._menu = menu
         self._poll_seconds = poll_seconds
         self._report = report
         self._sleep = sleep
@@ -89,12 +91,22 @@ class Poller:
         if self._me is None:
             self._me = await self._client.identity()
             self._calmed()
+            await self._show_menu()
         before = self._offset
         updates = await self._client.updates(before, self._patience())
         for update in updates:
             await self._hand_on(update)
         if updates and self._offset == before:
             raise Unreachable("Telegram sent updates without a number: is the server a Bot API server?")
+
+    async def _show_menu(self) -> None:
+        """A menu that can't be shown is no reason not to answer."""
+        if not self._menu:
+            return
+        try:
+            await self._client.show_commands(self._menu)
+        except AdapterError as error:
+            log.warning("telegram/%s: the menu of commands was not set: %s", self._account, error)
 
     def _patience(self) -> int:
         """How long the next poll may stay open: after trouble an answer at once shows soonest that it is over."""

@@ -9,7 +9,7 @@ import json
 from http import HTTPStatus
 from typing import Any
 
-from adapters.errors import AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected, Unreachable
+from adapters.errors import AdapterError, Ambiguous, AuthFailed, ChatMoved, RateLimited, Rejected, Unreachable
 
 _DEFAULT_WAIT = 5.0
 """Seconds, for a server (or a proxy before it) that says "too many requests" and not how long to wait."""
@@ -59,12 +59,12 @@ def refusal(method: str, status: int, body: bytes) -> AdapterError:
             return Ambiguous(f"{method}: {said}")
         case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return Unreachable(f"{method}: {said}")
-    moved = parameters.get("migrate_to_chat_id")
-    mend = f"; the chat is now {moved}" if moved else ""
+    if moved := parameters.get("migrate_to_chat_id"):
+        return ChatMoved(f"{method}: {said}; the chat is now {moved}", str(moved))
     # The server's words for formatting it can't take all hold this stem: "can't parse entities", "entity URL … is
     # invalid", ENTITY_TEXT_INVALID.
     formatting = status == HTTPStatus.BAD_REQUEST and "entit" in said.lower()
-    return Rejected(f"{method}: {said}{mend}", formatting=formatting)
+    return Rejected(f"{method}: {said}", formatting=formatting)
 
 
 def _conflict(said: str) -> Conflict:

@@ -6,7 +6,7 @@ They meet at a Unix socket (``to_socket``) or at a socket pair inside one proces
 from adapters.terminal.adapter import Greet, TerminalAdapter
 from adapters.terminal.console import chat
 from adapters.terminal.endpoint import Dial, to_peer, to_socket
-from adapters.terminal.keyboard import whole_input
+from adapters.terminal.keyboard import InputTooLarge, piped_input, whole_input
 from adapters.terminal.screen import Terminal
 from adapters.terminal.wire import Failure, Hello, Ready
 
@@ -15,10 +15,12 @@ __all__ = [
     "Failure",
     "Greet",
     "Hello",
+    "InputTooLarge",
     "Ready",
     "Terminal",
     "TerminalAdapter",
     "chat",
+    "piped_input",
     "to_peer",
     "to_socket",
     "whole_input",

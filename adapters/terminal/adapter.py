@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from adapters.adapter import Accept, Capabilities, Health, TurnReport
 from adapters.errors import Absent, AuthFailed, Rejected, Unreachable
-from adapters.message import Address, Message, Part, Receipt, Sender
+from adapters.message import Address, Message, Part, Quote, Receipt, Sender
 from adapters.terminal.endpoint import bind, shut
 from adapters.terminal.wire import (
     STOP_PREFIX,
@@ -50,6 +50,9 @@ Greet: TypeAlias = Callable[[Hello], Awaitable[Ready | Failure]]
 PATIENCE_SECONDS = 10.0
 """How long a console may take to read, or to show an answer, before it is held for stuck (suspended, paused)."""
 
+PIPED = "standard input"
+"""Whose words a pipe's are, as the author of a quote."""
+
 _USAGE = 2
 _TEMPORARY = 75
 
@@ -69,6 +72,7 @@ class _Client:
     writer: StreamWriter
     address: Address | None = None
     once: bool = False
+    interactive: bool = False
     asked: set[str] = field(default_factory=set)
     waiting: set[str] = field(default_factory=set)
     """Those of ``asked`` whose turn has not ended."""
@@ -163,7 +167,7 @@ class TerminalAdapter:
         if not audience and (part.reply_to or "").startswith(STOP_PREFIX):
             return Receipt(None)  # whoever stopped a turn and left does not wait to read that it was stopped
         if not audience:
-            raise Absent("no terminal is connected: limpet chat shows the answer")
+            raise Absent("no terminal is connected: `limpet chat` shows the answer")
         delivery = _Delivery(set(audience), asyncio.get_running_loop().create_future())
         self._deliveries[key] = delivery
         try:
@@ -216,6 +220,9 @@ class TerminalAdapter:
 
     async def fail(self, address: Address, in_reply_to: str, text: str, code: int) -> None:
         await self._end(address, Failure(text, code, in_reply_to))
+
+    def is_attended(self, address: Address, message_id: str) -> bool:
+        return any(client.interactive for client in self._askers(address, message_id))
 
     async def _end(self, address: Address, frame: Done | Failure) -> None:
         askers = self._askers(address, frame.in_reply_to)
@@ -298,8 +305,8 @@ class TerminalAdapter:
             case Got(key):
                 if key in self._deliveries:
                     self._deliveries[key].settle(True)
-            case Say(id, text) if client.address is not None:
-                await self._take(client, client.address, id, sanitize(text))
+            case Say(id, text, quote) if client.address is not None:
+                await self._take(client, client.address, id, sanitize(text), sanitize(quote))
             case Stop(id) if client.address is not None:
                 await self._take(client, client.address, id, "/stop")
             case _:
@@ -320,10 +327,10 @@ class TerminalAdapter:
             client.writer.close()
             return
         client.address = Address(self.channel, self.account, "local", "direct", space=word.agent)
-        client.once = hello.once
+        client.once, client.interactive = hello.once, hello.interactive
         self._arrived(client.address)
 
-    async def _take(self, client: _Client, address: Address, message_id: str, text: str) -> None:
+    async def _take(self, client: _Client, address: Address, message_id: str, text: str, quote: str = "") -> None:
         """Hand a message to the hub and confirm it once it is durable. Said again, it is confirmed again."""
         if not message_id or not text.strip():
             await self._tell_one(client, Failure("An empty message was not taken.", _USAGE, message_id or None))
@@ -332,8 +339,9 @@ class TerminalAdapter:
             return  # the hub stops: unconfirmed, it is said again to the next one
         client.asked.add(message_id)
         client.waiting.add(message_id)
+        piped = Quote(quote, PIPED, below=True) if quote else None
         try:
-            await self._accept(Message(message_id, address, self._sender, text, self._clock()))
+            await self._accept(Message(message_id, address, self._sender, text, self._clock(), quote=piped))
         except Exception as error:  # whatever kept the hub from storing it, the console must not hold it for stored
             await self.fail(address, message_id, f"Your message could not be stored: {error}", _TEMPORARY)
         else:

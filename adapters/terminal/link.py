@@ -37,6 +37,9 @@ from adapters.terminal.wire import (
 DELAYS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0, 4.0)
 """Seconds between tries to reach the hub: a restart is noticed at once, and after half a minute it is given up."""
 
+PATIENT = (*DELAYS, *(5.0,) * 175)
+"""For a person who sits at a prompt and can leave at any time: a quarter of an hour."""
+
 _TEMPORARY = 75
 
 
@@ -61,7 +64,12 @@ class Interrupted:
     """Ctrl-C; put into the queue by whoever handles signals."""
 
 
-Event: TypeAlias = FromHub | Lost | Gone | Interrupted
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """Ctrl-D while an answer is awaited; put into the queue by whoever reads the keys."""
+
+
+Event: TypeAlias = FromHub | Lost | Gone | Interrupted | Leaving
 
 
 class Link:
@@ -98,6 +106,19 @@ class Link:
     def kept(self, message_id: str) -> bool:
         """Whether the hub has said that the message is durable."""
         return message_id in self._kept
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the hub listens now."""
+        return self._writer is not None
+
+    def unconfirmed(self) -> list[Say]:
+        """What was said and the hub has not confirmed, in order: it is lost when the link is given up."""
+        return [frame for frame in self._unfinished.values() if isinstance(frame, Say) and not self.kept(frame.id)]
+
+    def take_back(self, message_id: str) -> None:
+        """Don't say it again after a break."""
+        self._unfinished.pop(message_id, None)
 
     async def say(self, frame: Say | Stop) -> None:
         """Say it now, or as soon as the connection is back. Raises OversizeError."""

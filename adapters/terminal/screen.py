@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from adapters.text import sanitize
 
 SCHEMA = 1
 """The version of the JSON objects."""
+
+NOT_SENT = "Not sent, or sent and not confirmed:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,14 @@ class Terminal:
             stderr_is_tty=sys.stderr.isatty(),
             color=color,
         )
+
+    @property
+    def columns(self) -> int:
+        """How wide the terminal at standard error is now; 0 where it isn't known, or is none."""
+        try:
+            return os.get_terminal_size(self.stderr.fileno()).columns if self.stderr_is_tty else 0
+        except (OSError, ValueError):
+            return 0
 
 
 @dataclass(slots=True)
@@ -93,6 +104,9 @@ class Screen(Protocol):
     def failure(self, failure: Failure) -> None:
         """What went wrong, and the mend."""
 
+    def given_back(self, text: str) -> None:
+        """A person's own words that were not sent, as they were, so that they can be sent again."""
+
     def finish(self, turn: Turn, ready: Ready, /) -> None:
         """The turn is over."""
 
@@ -104,6 +118,40 @@ def _write(stream: BinaryIO, text: str) -> None:
 
 def _dim(text: str, allowed: bool) -> str:
     return f"\x1b[2m{text}\x1b[0m" if allowed else text
+
+
+_ADVISED = re.compile(r"`[^`\n]+` | (?<=:\ )limpet\ [^\n]*?(?=[.;)](?:\s|$)|$)", re.MULTILINE | re.VERBOSE)
+"""A command, marked as one or after a colon: where a line can hold it, it is on one, to be copied."""
+
+_NO_BREAK = "\ue000"
+
+
+def wrapped(text: str, columns: int) -> str:
+    """``text`` with lines of at most ``columns`` columns, broken between words; 0 leaves it as it is.
+
+    A word that is longer than a line (a path, an address) stays whole: the terminal breaks it, and it copies as one.
+    """
+    if not columns or len(text) < columns // 2:  # a character has two columns at most
+        return text
+    from wcwidth import wcswidth
+
+    def width(words: str) -> int:
+        return max(wcswidth(words), 0)
+
+    def glued(command: re.Match[str]) -> str:
+        return command[0].replace(" ", _NO_BREAK) if width(command[0]) <= columns else command[0]
+
+    kept = _ADVISED.sub(glued, text)
+    lines: list[str] = []
+    for line in kept.split("\n"):
+        first, *rest = line.split(" ")
+        lines.append(first)
+        for word in rest:
+            if width(lines[-1]) + 1 + width(word) <= columns:
+                lines[-1] += f" {word}"
+            else:
+                lines.append(word)
+    return "\n".join(lines).replace(_NO_BREAK, " ")
 
 
 class Plain:
@@ -126,12 +174,18 @@ class Plain:
 
     def notice(self, text: str) -> None:
         if self._terminal.stderr_is_tty:
-            text = _dim(sanitize(text), self._terminal.color)
+            text = _dim(wrapped(sanitize(text), self._terminal.columns), self._terminal.color)
         _write(self._terminal.stderr, text + "\n")
 
     def failure(self, failure: Failure) -> None:
-        text = sanitize(failure.text) if self._terminal.stderr_is_tty else failure.text
+        text = failure.text
+        if self._terminal.stderr_is_tty:
+            text = wrapped(sanitize(text), self._terminal.columns)
         _write(self._terminal.stderr, text + "\n")
+
+    def given_back(self, text: str) -> None:
+        text = sanitize(text) if self._terminal.stderr_is_tty else text
+        _write(self._terminal.stderr, f"{NOT_SENT}\n{text}\n")
 
     def finish(self, turn: Turn, ready: Ready, /) -> None:
         """Nothing."""
@@ -161,6 +215,9 @@ class Json:
 
     def failure(self, failure: Failure) -> None:
         self._put(self._terminal.stderr, {"error": {"message": failure.text, "code": failure.code}})
+
+    def given_back(self, text: str) -> None:
+        self._put(self._terminal.stderr, {"not_sent": text})
 
     def finish(self, turn: Turn, ready: Ready, /) -> None:
         if turn.failure is not None and not turn.answers:
@@ -228,14 +285,19 @@ class Live:
 
     def failure(self, failure: Failure) -> None:
         self._end_line()
-        _write(self._terminal.stderr, sanitize(failure.text) + "\n")
+        _write(self._terminal.stderr, wrapped(sanitize(failure.text), self._terminal.columns) + "\n")
+
+    def given_back(self, text: str) -> None:
+        self._end_line()
+        self._line(NOT_SENT)
+        _write(self._terminal.stderr, sanitize(text) + "\n")
 
     def finish(self, _turn: Turn, _ready: Ready, /) -> None:
         self._end_line()
         self._streamed, self._broken = "", False
 
     def _line(self, text: str) -> None:
-        _write(self._terminal.stderr, _dim(text, self._terminal.color) + "\n")
+        _write(self._terminal.stderr, _dim(wrapped(text, self._terminal.columns), self._terminal.color) + "\n")
 
     def _show(self, text: str) -> None:
         text = sanitize(text)

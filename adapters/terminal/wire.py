@@ -48,10 +48,14 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """A message. ``id`` is unique for all time and the same when it is said again."""
+    """A message. ``id`` is unique for all time and the same when it is said again.
+
+    ``quote`` is text that came with it and is not the person's own words: what a pipe brought beside a question.
+    """
 
     id: str
     text: str
+    quote: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +155,13 @@ _FROM_HUB: Mapping[str, type[FromHub]] = _by_name(Ready, Accepted, Delta, Answer
 
 
 def encode(frame: FromClient | FromHub) -> bytes:
-    """The line of ``frame``, its end included. Raises OversizeError.
+    """The line of ``frame``, its end included; what has its default is left out. Raises OversizeError.
 
     A lone surrogate passes both ways unharmed, as Python's own JSON reader takes it.
     """
-    text = json.dumps({"type": type(frame).__name__.lower(), **asdict(frame)}, ensure_ascii=False)
+    usual = {field.name: field.default for field in fields(frame)}
+    said = {name: value for name, value in asdict(frame).items() if value != usual[name]}
+    text = json.dumps({"type": type(frame).__name__.lower(), **said}, ensure_ascii=False)
     line = text.encode("utf-8", "surrogatepass")
     if len(line) > LIMIT:
         raise OversizeError(f"{len(line):,} bytes are too many for one message; the limit is {LIMIT:,}")

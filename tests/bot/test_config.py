@@ -13,8 +13,9 @@ from pydantic import BaseModel
 from adapters.telegram import TelegramSettings
 from agents.settings import ModelsSettings, NamedModel
 from bot.access import Policy
+from bot.agent_names import agent_tables, default_agent
 from bot.config import build, change, load, secret_variable
-from bot.config_file import ConfigFile, dotted, toml_value
+from bot.config_file import ConfigFile, dotted, read, toml_value
 from bot.config_keys import all_keys, example_of, field_at, is_secret
 from bot.environment import Environment
 from bot.errors import ConfigError, Problem
@@ -54,6 +55,36 @@ def test_no_file_is_one_agent_in_the_terminal(home: Home) -> None:
     assert (settings.channels, settings.bindings, settings.owners, settings.degraded) == ({}, (), (), {})
     assert settings.models.default is None
     assert not list(home.root.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "agents", "default"),
+    [
+        ("[agents.work]", ["main", "work"], "main"),
+        ('[agents.work]\n[[bindings]]\nagent = "work"\nchannel = "terminal"', ["main", "work"], "main"),
+        ('[agents.work]\n[[bindings]]\nagent = "work"', ["main", "work"], "work"),
+        ('[agents.work]\n[agents.main]\n[[bindings]]\nagent = "work"', ["work", "main"], "work"),
+        ('[agents.work]\n[agents.play]\n[[bindings]]\nagent = "play"', ["main", "work", "play"], "play"),
+        ('[[bindings]]\nagent = "main"', ["main"], "main"),
+        ("[agents]", ["main"], "main"),
+    ],
+)
+def test_one_more_agent_takes_main_from_nobody(home: Home, text: str, agents: list[str], default: str) -> None:
+    """A binding of everything to another agent puts that in its place. Tab and `where` know it as well."""
+    settings = load(written(home, text), {})
+    assert (list(settings.agents), settings.default_agent) == (agents, default)
+    data = read(home.config).data
+    assert (list(agent_tables(data)), default_agent(data)) == (agents, default)
+
+
+def test_an_agent_from_the_environment_takes_main_from_nobody(home: Home) -> None:
+    settings = load(home, {"LIMPET_AGENTS__WORK__RECALL": "off"})
+    assert list(settings.agents) == ["main", "work"]
+
+
+def test_a_binding_of_everything_to_nobody_leaves_main(home: Home) -> None:
+    (problem,) = problems(home, '[agents.work]\n[[bindings]]\nagent = "wrok"\n')
+    assert str(problem).endswith("no agent is called 'wrok' — did you mean 'work'?")
 
 
 def test_a_whole_file(home: Home) -> None:

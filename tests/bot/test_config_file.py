@@ -6,12 +6,13 @@ import difflib
 import random
 import tomllib
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bot.config_file import ConfigFile, dotted, key_of, read
+from bot.config_file import ConfigFile, dotted, key_of, read, toml_value
 from bot.errors import BotError, ConfigError
 from bot.toml_positions import Key, positions
 
@@ -139,6 +140,39 @@ def test_comments_survive_a_hundred_random_edits(sample: ConfigFile) -> None:
     assert lost in ([], [" keep this comment"]), "only the comment of a line that was taken out may be gone"
     assert "# the door\n  [channels.telegram]" in edited.text
     assert 'token = "${TG_TOKEN}"' in edited.text
+
+
+def test_a_table_that_is_set_keeps_its_header_and_its_comments(sample: ConfigFile) -> None:
+    text = sample.with_value(("agents", "main"), {"recall": "off", "model": "a/b"}).text
+    assert '[agents.main]  # the first\nrecall = "off"     # keep this comment\nmodel = "a/b"\n' in text
+    assert sample.with_value(("channels",), {}).data["channels"] == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        'a "text"\n',
+        5,
+        -0.5,
+        True,
+        date(2026, 11, 30),
+        time(12, 30),
+        datetime(2026, 11, 30, 12, tzinfo=UTC),
+        [],
+        [1, "b", [True]],
+        {},
+        {"a": 1, "b": {"c": [1]}},
+        [{"a": 1}, {"b": {"c": "d"}}],
+        [{}],
+    ],
+)
+def test_a_value_is_written_as_it_is_read(sample: ConfigFile, value: Any) -> None:
+    assert tomllib.loads(f"value = {toml_value(value)}")["value"] == value
+    assert sample.with_value(("top",), value).get(("top",)) == value
+
+
+def test_what_is_none_in_a_table_is_not_written() -> None:
+    assert toml_value([{"a": None, "b": 1}]) == "[{b = 1}]"
 
 
 def test_a_new_key_stays_out_of_the_comment_of_the_next_table(sample: ConfigFile) -> None:

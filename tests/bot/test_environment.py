@@ -7,7 +7,7 @@ from pathlib import Path
 import dotenv
 import pytest
 
-from bot.environment import Environment, Unresolved, resolve, store
+from bot.environment import Environment, Unresolved, references, remove, resolve, store
 from bot.errors import ConfigError
 from bot.home import Home
 from bot.spelling import closest, did_you_mean, distance
@@ -45,6 +45,45 @@ def test_a_stored_variable_is_read_back_as_it_was(tmp_path: Path, value: str) ->
     assert path.read_text().startswith("# mine\n")
     assert path.stat().st_mode & 0o777 == 0o600
     assert Environment.of(Home(tmp_path), {}).get("A") == value
+
+
+def test_a_variable_is_taken_out_and_every_other_line_stays(tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    path.write_text("# mine\nA='1'\nbad line\nexport B=\"x\ny\"\n# of A\nA=2\nC=3")
+    remove(path, "A")
+    assert path.read_text() == '# mine\nbad line\nexport B="x\ny"\n# of A\nC=3'
+    remove(path, "B")
+    remove(path, "C")
+    assert path.read_text() == "# mine\nbad line\n# of A\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_stored_variable_replaces_one_of_several_lines(tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    path.write_text('A="x\ny"\nB=2\n')
+    store(path, "A", "1")
+    assert path.read_text() == "A=1\nB=2\n"
+
+
+def test_lines_that_set_nothing_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    path.write_text("A=1\n\n\nnot one\nTOKEN\n=5\n# fine\n\n  # fine\nB='open\nC=\n")
+    environment = Environment.of(Home(tmp_path), {})
+    assert environment.bad_lines == (4, 5, 6, 10)
+    assert environment.variables == {"A": "1", "C": ""}
+
+
+def test_a_variable_has_a_place(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("A=1\nB=2\nC=3\n")
+    environment = Environment.of(Home(tmp_path), {"A": "9", "B": ""})
+    assert [environment.get(name) for name in "ABCD"] == ["9", "2", "3", None]
+    stored = str(tmp_path / ".env")
+    assert [environment.place(name) for name in "ABC"] == ["the environment", stored, stored]
+
+
+def test_variables_that_a_table_names() -> None:
+    data = {"a": "${A}", "b": ["${B}-${C:-x}", {"d": "${D}"}], "n": 5, "e": "$${E}"}
+    assert list(references(data)) == ["A", "B", "C", "D"]
 
 
 def test_a_value_of_two_lines_is_refused(tmp_path: Path) -> None:

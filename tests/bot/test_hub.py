@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,45 +14,10 @@ from bot.app import Hub
 from bot.config import load
 from bot.home import Home
 from bot.state import State
+from tests.bot.conftest import OPEN, Clock, Serve, people_of
 from tests.fakes.adapter import FakeAdapter
 from tests.fakes.model_server import ModelServer, Recorded, Reply
-from workspaces.workspace import INTERVIEW
-
-OPEN = 'direct = "open"\nallow = ["*"]\n'
-
-
-@pytest.fixture
-def door() -> FakeAdapter:
-    return FakeAdapter("telegram", "telegram")
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home")
-
-
-Serve = Callable[..., AbstractAsyncContextManager[Hub]]
-
-
-@pytest.fixture
-def serve(home: Home, door: FakeAdapter) -> Serve:
-    @asynccontextmanager
-    async def serve(server: ModelServer, channel: str = OPEN, top: str = "") -> AsyncIterator[Hub]:
-        home.root.mkdir(exist_ok=True)
-        home.config.write_text(
-            f'{top}\n[models]\ndefault = "openai/fake"\nbase_url = "{server.url}"\n\n'
-            f'[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n{channel}'
-        )
-        async with Hub.open(load(home, {}), home, [door]) as hub:
-            (home.workspace("main") / INTERVIEW).unlink(missing_ok=True)
-            running = asyncio.create_task(hub.run())
-            try:
-                yield hub
-            finally:
-                running.cancel()
-                await asyncio.gather(running, return_exceptions=True)
-
-    return serve
+from workspaces.scope import Level
 
 
 def echo(request: Recorded) -> Reply:
@@ -212,6 +174,18 @@ async def test_a_stop_right_after_the_message_counts(serve: Serve, door: FakeAda
         assert [s.text for s in await door.wait_sent(1)] == [turns.STOPPED]
 
 
+async def test_a_stop_ends_what_waits_as_well(serve: Serve, door: FakeAdapter) -> None:
+    """Who says stop wants silence, not the answer to the next message."""
+    async with ModelServer(lambda _: Reply("never", wait=True)) as server, serve(server):
+        for text in ("one", "two", "three"):
+            await door.says(door.message(text))
+        await server.arrived(1)
+        await door.says(door.message("/stop"))
+        await door.says(door.message("/stop"))
+        assert [s.text for s in await door.wait_sent(2)] == [turns.STOPPED, turns.NOTHING_RUNS]
+        assert len(server.requests) == 1
+
+
 async def test_a_lost_state_database_brings_no_old_answers(serve: Serve, door: FakeAdapter, home: Home) -> None:
     """Transcripts outlive the table of turns: a new turn must never be taken for an old one."""
     async with ModelServer(echo) as server:
@@ -240,6 +214,68 @@ async def test_the_owner_is_told_why_and_a_guest_is_not(serve: Serve, door: Fake
         sent = {s.part.address.chat: s.text for s in await door.wait_sent(2)}
     assert "Your message is kept." in sent["1"]
     assert sent["2"] == turns.NOT_NOW
+
+
+async def test_what_a_provider_says_is_for_nobody_in_a_group(serve: Serve, door: FakeAdapter) -> None:
+    """G-OPS-07, G-MOD-12: no host, no model and no word of the provider, also where the owner is among others."""
+
+    def refuse(request: Recorded) -> Reply:
+        status = int(request.messages[-1]["content"][-3:])
+        return Reply(status=status, body={"error": {"message": f"key sk-canary-{status} of org-canary is bad"}})
+
+    channel = f'{OPEN}groups = ["-5"]\n'
+    async with ModelServer(refuse) as server, serve(server, channel, 'owners = ["telegram:1"]'):
+        for status in (400, 401, 402, 403, 404, 500):
+            before = len(door.sent)
+            for sender in ("1", "2"):
+                await door.says(
+                    door.message(f"give me a {status}", sender=sender, chat="-5", kind="group", mentions_me=True)
+                )
+            assert {sent.text for sent in (await door.wait_sent(before + 2))[before:]} == {turns.NOT_NOW}
+        await door.says(door.message("give me a 400", sender="1"))
+        assert "canary" in (await door.wait_sent(before + 3))[-1].text
+
+
+@pytest.mark.parametrize(("then", "now"), [(Level.OWNER, Level.GUEST), (Level.GUEST, Level.OWNER)])
+async def test_a_level_that_changes_while_a_message_waits(
+    serve: Serve, door: FakeAdapter, home: Home, clock: Clock, then: Level, now: Level
+) -> None:
+    """What counts is who the sender is when the turn begins: its memory, its session, and what that session said."""
+    async with ModelServer(lambda request: Reply("a", wait=len(server.requests) == 1)) as server, serve(server, ""):
+        home.workspace("main").mkdir(parents=True)
+        home.workspace("main").joinpath("MEMORY.md").write_text("- canary-home\n")
+        async with State.open(home.database) as beside:
+            people = people_of(beside, clock)
+            await people.give("telegram", "7", then, "Ann")
+            await door.says(door.message("first, canary-session"))
+            await server.arrived(1)
+            await door.says(door.message("second"))
+            await people.give("telegram", "7", now, "Ann")
+        server.release()
+        await door.wait_sent(2)
+    as_then, as_now = (request.text for request in server.requests)
+    assert ("canary-home" in as_then) == (then is Level.OWNER)
+    assert ("canary-home" in as_now) == (now is Level.OWNER)
+    assert "canary-session" not in as_now
+    assert len(list(home.sessions("main").glob("*.jsonl"))) == 2
+
+
+async def test_whoever_was_sent_away_while_a_message_waits_is_not_answered(
+    serve: Serve, door: FakeAdapter, home: Home, clock: Clock
+) -> None:
+    async with ModelServer([Reply("a", wait=True)]) as server, serve(server, ""):
+        async with State.open(home.database) as beside:
+            people = people_of(beside, clock)
+            await people.give("telegram", "7", Level.GUEST, "Ann")
+            await door.says(door.message("first"))
+            await server.arrived(1)
+            await door.says(door.message("second"))
+            await people.take_away("telegram", "7")
+            server.release()
+            while await beside.row("SELECT 1 FROM inbox WHERE NOT done"):
+                await asyncio.sleep(0.01)
+        assert [s.text for s in await door.wait_sent(1)] == ["a"]
+    assert len(server.requests) == len(door.sent) == 1
 
 
 async def test_three_tries_that_failed_end_in_an_apology(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from adapters.text import FormattedText
 from bot.inbox import SqliteInbox
 from bot.outbox import SqliteOutbox
 from bot.state import State
-from tests.bot.conftest import Clock
+from tests.bot.conftest import Clock, people_of
 
 CHAT = Address("telegram", "telegram", "7", "direct")
 
@@ -20,7 +21,7 @@ def said(message_id: str, text: str = "hi", address: Address = CHAT) -> Message:
 
 
 def inbox_of(state: State, clock: Clock, owner: str = "me") -> SqliteInbox:
-    return SqliteInbox(state, SqliteOutbox(state, {}, owner, clock=clock), owner, clock)
+    return SqliteInbox(state, SqliteOutbox(state, {}, owner, people=people_of(state, clock), clock=clock), owner, clock)
 
 
 async def test_a_message_survives_as_it_was(state: State, clock: Clock) -> None:
@@ -93,6 +94,25 @@ async def test_a_dead_processes_messages_are_adopted_and_a_live_ones_are_not_tou
     assert item.message.id == "1"
     assert await mine.claim("t") is None
     assert await mine.claim("u") is None, "an account that does not run here"
+
+
+async def test_what_was_given_up_is_answered_no_more(state: State, clock: Clock) -> None:
+    """Also where a turn on it had begun: whoever ends it first has the last word."""
+    inbox = inbox_of(state, clock)
+    for number, sender in enumerate(["7", "8", "7"]):
+        await inbox.put(replace(said(str(number)), sender=Sender(sender)), "s")
+    item = await inbox.claim("s")
+    assert item is not None
+    assert [given_up.message.id for given_up in await inbox.give_up("s", "7")] == ["0", "2"]
+    assert await inbox.give_up("s", "7") == []
+    assert await inbox.done(item, [Part(CHAT, FormattedText("too late"))]) is False
+    assert await state.rows("SELECT * FROM outbox") == []
+    left = await inbox.claim("s")
+    assert left is not None
+    assert left.message.sender.id == "8"
+    assert await inbox.done(left, ()) is True
+    assert await inbox.give_up("s", None) == []
+    assert await state.rows("SELECT DISTINCT event FROM inbox") == [("",)]
 
 
 async def test_an_answered_message_leaves_no_text_behind(state: State, clock: Clock, tmp_path: Path) -> None:

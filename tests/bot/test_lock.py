@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import multiprocessing
 import signal
 import subprocess
 import sys
+import threading
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from bot.instance import Instances
@@ -68,3 +72,34 @@ def test_the_files_of_dead_instances_are_swept_away(tmp_path: Path) -> None:
     (tmp_path / "dead.lock").write_text("1\n")
     with Instances(tmp_path).join() as own:
         assert [path.stem for path in tmp_path.iterdir()] == [own]
+
+
+def _join_many(folder: Path, ready: Barrier) -> None:
+    ready.wait()
+    for _ in range(200):
+        with Instances(folder).join() as own:
+            assert Instances(folder).is_alive(own), "swept away by another that was just joining"
+
+
+def test_instances_that_join_at_once_leave_each_other_alone(tmp_path: Path) -> None:
+    """Each sweeps away the files of dead ones: none may look dead between being made and being locked."""
+    context = multiprocessing.get_context("spawn")
+    ready = context.Barrier(4)
+    workers = [context.Process(target=_join_many, args=(tmp_path, ready)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_holder_that_has_not_said_who_it_is_yet_is_waited_for(tmp_path: Path) -> None:
+    """Between taking the lock and writing the number there is a moment; "pid 0" helps nobody."""
+    path = tmp_path / "hub.lock"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        writing = threading.Timer(0.05, lambda: path.write_text("4711\n"))
+        writing.start()
+        assert Lock(path).holder() == 4711
+        writing.join()

@@ -170,5 +170,7 @@ def test_a_mask_tells_two_long_secrets_apart_and_short_ones_not_at_all() -> None
     assert masked("short") == "…"
 
 
-def test_records_of_this_process_are_untouched() -> None:
-    assert logging.getLogger("httpx").level == logging.NOTSET
+def test_importing_it_touches_no_logger() -> None:
+    look = "import logging, bot.logs; print(logging.getLogger('httpx').level, logging.getLogger().handlers)"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{logging.NOTSET} []\n"

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 import pytest
 
-from adapters.errors import Absent, AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected, Unreachable
-from adapters.message import Address, Part
+from adapters.errors import (
+    Absent,
+    AdapterError,
+    Ambiguous,
+    AuthFailed,
+    ChatMoved,
+    RateLimited,
+    Rejected,
+    Unreachable,
+)
+from adapters.message import Address, Part, Receipt
 from adapters.text import FormattedText, Span
-from bot.outbox import REPEATED, SqliteOutbox
+from bot.outbox import REPEATED, UNSURE, SqliteOutbox
 from bot.state import State
-from tests.bot.conftest import Clock
+from tests.bot.conftest import Clock, people_of
 from tests.fakes.adapter import FakeAdapter
 
 CHAT = Address("fake", "fake", "7", "direct")
@@ -35,9 +45,14 @@ def parts(*texts: str, address: Address = CHAT) -> list[Part]:
 
 
 def outbox_of(
-    state: State, clock: Clock, adapter: FakeAdapter, waits: Waits | None = None, owner: str = "me"
+    state: State,
+    clock: Clock,
+    adapter: FakeAdapter,
+    sleep: Callable[[float], Awaitable[None]] | None = None,
+    owner: str = "me",
 ) -> SqliteOutbox:
-    return SqliteOutbox(state, {("fake", "fake"): adapter}, owner, clock=clock, sleep=waits or Waits())
+    people = people_of(state, clock)
+    return SqliteOutbox(state, {("fake", "fake"): adapter}, owner, people=people, clock=clock, sleep=sleep or Waits())
 
 
 def nobody(owner: str) -> bool:
@@ -79,7 +94,7 @@ async def test_a_limited_chat_holds_up_no_other(state: State, clock: Clock) -> N
         await release.wait()
 
     adapter = FakeAdapter(faults=[RateLimited("429", 5)])
-    outbox = SqliteOutbox(state, {("fake", "fake"): adapter}, "me", clock=clock, sleep=sleep)
+    outbox = outbox_of(state, clock, adapter, sleep)
     await outbox.put("c", parts("m1", "m2"))
     while not await state.row("SELECT 1 FROM outbox WHERE error = '429'"):
         await asyncio.sleep(0)
@@ -95,7 +110,7 @@ async def test_a_limited_chat_holds_up_no_other(state: State, clock: Clock) -> N
     ("error", "sent", "ends"),
     [
         (Unreachable("connection refused"), ["1", "2"], ["sent", "sent"]),
-        (Ambiguous("read timeout"), ["2"], ["uncertain", "sent"]),
+        (Ambiguous("read timeout"), [UNSURE, "2"], ["uncertain", "sent", "sent"]),
         (Rejected("blocked by the user"), ["2"], ["failed", "sent"]),
     ],
 )
@@ -157,6 +172,7 @@ async def test_a_crash_while_sending_sends_once_more_marked_and_then_never_again
     async with state.transaction() as db:
         await outbox.add(db, "t", [Part(CHAT, FormattedText("bold", (Span("bold", 0, 4),)))])
         await db.execute("UPDATE outbox SET state = 'attempting'")
+    before = await state.rows("SELECT body FROM outbox")
     after = outbox_of(state, clock, adapter, owner="after the crash")
     await after.recover(nobody)
     await after.idle()
@@ -165,12 +181,12 @@ async def test_a_crash_while_sending_sends_once_more_marked_and_then_never_again
     (span,) = sent.part.text.spans
     assert sent.text[span.start : span.end] == "bold"
     async with state.transaction() as db:
-        await db.execute("UPDATE outbox SET state = 'attempting'")
+        await db.execute("UPDATE outbox SET state = 'attempting', body = ?", before[0])
     again = outbox_of(state, clock, adapter, owner="after the next")
     await again.recover(nobody)
     await again.idle()
-    assert len(adapter.sent) == 1
-    assert await states(state) == ["uncertain"]
+    assert [s.text for s in adapter.sent[1:]] == [UNSURE]
+    assert await state.rows("SELECT state, body FROM outbox ORDER BY id") == [("uncertain", ""), ("sent", "")]
 
 
 async def test_the_same_turn_is_put_once(state: State, clock: Clock) -> None:
@@ -236,7 +252,7 @@ async def test_a_part_that_was_never_committed_is_not_sent(state: State, clock: 
     async def roll_back() -> None:
         async with state.transaction() as db:
             await outbox.add(db, "t", parts("never"))
-            outbox.wake(parts("never"))
+            await outbox.wake(parts("never"))
             await asyncio.sleep(0.05)
             raise RuntimeError
 
@@ -244,3 +260,113 @@ async def test_a_part_that_was_never_committed_is_not_sent(state: State, clock: 
         await roll_back()
     await outbox.idle()
     assert adapter.sent == []
+
+
+@pytest.mark.parametrize("lost", [(0,), (1,), (2,), (0, 1), (0, 1, 2)])
+async def test_a_person_hears_once_a_turn_that_something_may_be_missing(
+    state: State, clock: Clock, lost: Sequence[int]
+) -> None:
+    """In the place of the first part that may be missing, and not again for those after it."""
+    faults: list[AdapterError | None] = [Ambiguous("read timeout") if n in lost else None for n in range(3)]
+    faults.insert(lost[0] + 1, None)  # the sentence itself
+    adapter = FakeAdapter(faults=faults)
+    outbox = outbox_of(state, clock, adapter)
+    await outbox.put("t", parts("0", "1", "2"))
+    await outbox.put("another", parts("3"))
+    await outbox.idle()
+    expected = [str(n) for n in range(4) if n not in lost]
+    expected.insert(lost[0], UNSURE)
+    assert [s.text for s in adapter.sent] == expected
+
+
+async def test_the_word_that_something_may_be_missing_is_kept_until_it_arrives(state: State, clock: Clock) -> None:
+    """The network that lost a part is seldom back at once; and what may be missing of it is not spoken of again."""
+    adapter = FakeAdapter(faults=[Ambiguous("read timeout"), Unreachable("down"), Unreachable("down")])
+    outbox = outbox_of(state, clock, adapter)
+    await outbox.put("t", parts("1", "2"))
+    await outbox.idle()
+    assert [s.text for s in adapter.sent] == [UNSURE, "2"]
+    adapter.faults = [Ambiguous("read timeout")] * 2
+    await outbox.put("u", parts("3", "4"))
+    await outbox.idle()
+    assert [s.text for s in adapter.sent] == [UNSURE, "2", "4"]
+
+
+OLD, NEW = (Address("fake", "fake", chat, "group") for chat in ("-5", "-1005"))
+
+
+@dataclass
+class Group(FakeAdapter):
+    """A platform where the chat -5 became -1005 once ``moved``; it takes nothing for an id that is no more."""
+
+    moved: bool = False
+
+    async def send(self, part: Part, key: str) -> Receipt:
+        if self.moved == (part.address.chat == OLD.chat):
+            raise ChatMoved("upgraded", NEW.chat) if self.moved else Rejected("chat not found")
+        return await super().send(part, key)
+
+    @property
+    def seen(self) -> list[tuple[str, str, str | None]]:
+        return [(s.text, s.part.address.chat, s.part.reply_to) for s in self.sent]
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_an_answer_follows_its_chat(state: State, clock: Clock, is_told: bool) -> None:
+    """G-RTE-26: the group moved after the message was taken; we were told, or only learn it by sending."""
+    adapter = Group(moved=True)
+    outbox = outbox_of(state, clock, adapter)
+    if is_told:
+        await people_of(state, clock).move(OLD, NEW.chat)
+    await outbox.put("t", [Part(OLD, FormattedText("1"), reply_to="17"), *parts("2", address=OLD)])
+    await outbox.idle()
+    assert adapter.seen == [("1", NEW.chat, None), ("2", NEW.chat, None)], "message 17 is another one over there"
+    assert (await people_of(state, clock).canonical(NEW)) == OLD, "and it stays the same chat"
+
+
+async def test_a_chat_that_moves_between_two_parts(state: State, clock: Clock) -> None:
+    adapter = Group()
+    outbox = outbox_of(state, clock, adapter)
+    await outbox.put("t", [Part(OLD, FormattedText("1"), reply_to="17")])
+    await outbox.idle()
+    adapter.moved = True
+    await outbox.put("u", parts("2", address=OLD))
+    await outbox.idle()
+    await outbox.put("v", [Part(NEW, FormattedText("3"), reply_to="4")])
+    await outbox.idle()
+    assert adapter.seen == [("1", OLD.chat, "17"), ("2", NEW.chat, None), ("3", NEW.chat, "4")]
+
+
+async def test_what_is_said_before_and_after_a_move_stays_in_order(state: State, clock: Clock) -> None:
+    adapter = Group(moved=True, delays=[0.05])
+    outbox = outbox_of(state, clock, adapter)
+    await people_of(state, clock).move(OLD, NEW.chat)
+    await outbox.put("t", parts("1", address=OLD))
+    await outbox.put("u", parts("2", address=NEW))
+    await outbox.idle()
+    assert [text for text, *_ in adapter.seen] == ["1", "2"]
+
+
+@pytest.mark.parametrize("state_then", ["pending", "attempting"])
+async def test_a_chat_that_moved_while_we_were_down(state: State, clock: Clock, state_then: str) -> None:
+    adapter = Group(moved=True)
+    before = outbox_of(state, clock, adapter, owner="before")
+    async with state.transaction() as db:
+        await before.add(db, "t", parts("1", "2", address=OLD))
+        await db.execute("UPDATE outbox SET state = ? WHERE part = 0", (state_then,))
+    after = outbox_of(state, clock, adapter, owner="after the crash")
+    await after.recover(nobody)
+    await after.idle()
+    marker = REPEATED if state_then == "attempting" else ""
+    assert adapter.seen == [(marker + "1", NEW.chat, None), ("2", NEW.chat, None)]
+
+
+@pytest.mark.parametrize("to_chat", ["-5", "-1005", "-7"])
+async def test_a_move_that_leads_in_circles_ends(state: State, clock: Clock, to_chat: str) -> None:
+    """A server that says "moved" for ever must not keep the chat's lane for ever."""
+    adapter = FakeAdapter(faults=[ChatMoved("upgraded", to_chat), *[ChatMoved("upgraded", "-5")] * 5])
+    outbox = outbox_of(state, clock, adapter)
+    await outbox.put("t", parts("1", address=OLD))
+    await outbox.idle()
+    assert await states(state) == ["failed"]
+    assert len(adapter.faults) >= 4

@@ -63,6 +63,19 @@ def test_a_chat_wildcard_is_no_direct_chat() -> None:
     )
 
 
+@pytest.mark.parametrize("named", ["-5", "-1005"])
+def test_a_binding_names_a_chat_that_moved_by_either_id(named: str) -> None:
+    """G-RTE-26: whoever wrote the settings may have copied the id before the chat moved, or after."""
+    now = Address("telegram", "t", "-1005", "group")
+    first = replace(now, chat="-5")
+    garden = Binding("garden", Match(channel="telegram", chat=named))
+    moved = route(said(now), first, [garden], "main", Level.GUEST, None)
+    assert moved.route.agent == "garden"
+    assert moved.route == route(said(first), first, [], "garden", Level.GUEST, None).route, "session and scope stay"
+    other = replace(now, chat="-1006")
+    assert route(said(other), other, [garden], "main", Level.GUEST, None).route.agent == "main"
+
+
 def test_scopes_follow_the_audience() -> None:
     ann, bob = Sender("7"), Sender("8")
     direct = Address("telegram", "t", "7", "direct")

@@ -79,7 +79,7 @@ async def test_a_newer_schema_is_refused_with_the_mend(tmp_path: Path) -> None:
     connection = sqlite().connect(path)
     connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     connection.close()
-    with pytest.raises(DatabaseError, match=r"newer version .* pip install -U limpet"):
+    with pytest.raises(DatabaseError, match=r"newer version .* Upgrade: \S"):
         async with State.open(path):
             pass
 

@@ -279,9 +279,11 @@ async def test_an_edit(api: TelegramApi, receive: Receive) -> None:
 
 
 async def test_a_group_that_becomes_a_supergroup(api: TelegramApi, receive: Receive) -> None:
-    old = Chat(-42, "group", "Garden")
+    """G-RTE-26: both chats tell of it, and neither message is one to answer."""
+    old, new = Chat(-42, "group", "Garden"), Chat(-10042, "supergroup", "Garden")
     api.push(message=api.message(ANN, old, migrate_to_chat_id=-10042, date=AT))
-    assert await receive() == [Moved(Address("telegram", "main", "-42", "group"), "-10042", WHEN)]
+    api.push(message=api.message(ANN, new, migrate_from_chat_id=-42, date=AT))
+    assert await receive() == [Moved(Address("telegram", "main", "-42", "group"), "-10042", WHEN)] * 2
 
 
 @pytest.mark.parametrize(

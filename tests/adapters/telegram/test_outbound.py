@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.errors import AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected, Unreachable
+from adapters.errors import AdapterError, Ambiguous, AuthFailed, ChatMoved, RateLimited, Rejected, Unreachable
 from adapters.markdown import parse
 from adapters.message import Address, Part
 from adapters.split import split
@@ -149,7 +149,7 @@ async def test_typing_is_shown_and_never_fails(api: TelegramApi, adapter: Telegr
     [
         (Fault(400, "Bad Request: chat not found"), Rejected, "chat not found"),
         (Fault(403, "Forbidden: bot was blocked by the user"), Rejected, "blocked by the user"),
-        (Fault(400, "Bad Request: upgraded", migrate_to_chat_id=-1007), Rejected, "the chat is now -1007"),
+        (Fault(400, "Bad Request: upgraded", migrate_to_chat_id=-1007), ChatMoved, "the chat is now -1007"),
         (Fault(404, "Not Found"), Rejected, "404"),
         (Fault(413, "Request Entity Too Large"), Rejected, "413"),
         (Fault(401, "Unauthorized"), AuthFailed, "BotFather"),
@@ -172,6 +172,15 @@ async def test_each_failure_is_what_it_means(
     assert getattr(caught.value, "formatting", False) is False
     assert len(api.called("sendMessage")) == 1
     await adapter.send(part("the next one works"), "key")
+
+
+async def test_a_chat_that_moved_is_named(api: TelegramApi, adapter: TelegramAdapter) -> None:
+    """G-RTE-26"""
+    old = api.group(-42)
+    new = api.upgrade(old, -10042)
+    with pytest.raises(ChatMoved) as caught:
+        await adapter.send(part("x", Address("telegram", "main", "-42", "group")), "key")
+    assert (caught.value.to_chat, api.sent) == (str(new.id), [])
 
 
 @pytest.mark.parametrize(

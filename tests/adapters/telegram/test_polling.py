@@ -214,3 +214,54 @@ async def test_a_long_poll_waits_and_answers_at_once(api: TelegramApi, adapter: 
         api.says("hello")
         await until(lambda: received.texts == ["hello"])
         assert asyncio.get_running_loop().time() - began < 0.9
+
+
+MENU = [("help", "what I answer to"), ("undo", "take back what I noted last")]
+
+
+async def test_the_menu_is_what_was_offered(api: TelegramApi, adapter: TelegramAdapter) -> None:
+    adapter.offer(MENU)
+    received = Received()
+    for text in ("one", "two"):
+        async with running(adapter, received.accept):
+            api.says(text)
+            await api.wait_confirmed()
+    assert api.menu == MENU
+    assert len(api.called("setMyCommands")) == 2, "once a start"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(500, "Internal Server Error"),
+        Fault(400, "Bad Request: BOT_COMMAND_INVALID"),
+        Fault(404, "Not Found"),
+        Fault(429, "Too Many Requests", retry_after=3600),
+        Fault(409, "Conflict"),
+        Fault(drop=True),
+        Fault(200, body=b"<html>log in</html>"),
+    ],
+)
+async def test_a_menu_that_cant_be_set_stops_nothing(
+    api: TelegramApi, adapter: TelegramAdapter, naps: Naps, caplog: pytest.LogCaptureFixture, fault: Fault
+) -> None:
+    adapter.offer(MENU)
+    api.fail("setMyCommands", fault)
+    api.says("hello")
+    received = Received()
+    async with running(adapter, received.accept):
+        await api.wait_confirmed()
+        await until(lambda: adapter.health.state == "connected")
+    assert received.texts == ["hello"]
+    assert naps.taken == []
+    (warning,) = warnings(caplog)
+    assert "the menu of commands was not set" in warning
+
+
+async def test_nothing_offered_leaves_the_menu_alone(api: TelegramApi, adapter: TelegramAdapter) -> None:
+    """It may be somebody else's who set it by hand."""
+    received = Received()
+    async with running(adapter, received.accept):
+        api.says("hello")
+        await api.wait_confirmed()
+    assert api.called("setMyCommands") == []

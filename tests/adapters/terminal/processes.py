@@ -7,7 +7,8 @@ import contextlib
 import os
 import pty
 import sys
-from collections.abc import AsyncIterator, Mapping
+import termios
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,9 @@ class Tty:
     def type(self, text: str) -> None:
         os.write(self._descriptor, text.encode())
 
+    def resize(self, columns: int) -> None:
+        termios.tcsetwinsize(self._descriptor, (30, columns))
+
     async def expect(self, text: str) -> str:
         """Wait until ``text`` has appeared after what was expected last; what came before it."""
         try:
@@ -81,11 +85,19 @@ class Tty:
 
 
 @asynccontextmanager
-async def on_tty(*arguments: str | Path, environ: Mapping[str, str] | None = None) -> AsyncIterator[Tty]:
+async def on_tty(
+    *arguments: str | Path,
+    environ: Mapping[str, str] | None = None,
+    columns: int = 0,
+    command: Sequence[str] = (*COMMAND, "--own-tty"),
+) -> AsyncIterator[Tty]:
+    """A console on a terminal of ``columns`` columns, 0 for one that doesn't say."""
     ours, theirs = pty.openpty()
+    if columns:
+        termios.tcsetwinsize(theirs, (30, columns))
     try:
         process = await asyncio.create_subprocess_exec(
-            *(*COMMAND, "--own-tty", *map(str, arguments)),
+            *(*command, *map(str, arguments)),
             cwd=ROOT,
             env={**ENVIRONMENT, **(environ or {})},
             stdin=theirs,

@@ -91,6 +91,15 @@ async def test_it_is_an_adapter_and_a_narrator() -> None:
     assert adapter.measure(FormattedText("🐚🐚")) == 2
 
 
+@pytest.mark.parametrize(("hello", "attended"), [(Hello(1, interactive=True), True), (Hello(1, once=True), False)])
+async def test_only_a_person_at_a_prompt_can_be_asked_in_turn(path: Path, hello: Hello, attended: bool) -> None:
+    async with Hub(silent, listen=path) as hub, connected(path, hello) as client:
+        await client.say(Say("01", "hi"))
+        assert await client.hear() == Accepted("01")
+        assert hub.adapter.is_attended(HERE, "01") is attended
+        assert not hub.adapter.is_attended(HERE, "02")
+
+
 async def test_a_message_is_handed_on_before_it_is_confirmed(path: Path) -> None:
     stored = asyncio.Event()
     hub = Hub(listen=path)

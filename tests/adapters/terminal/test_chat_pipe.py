@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
+import pty
 import signal
 import socket
+import subprocess
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +19,19 @@ from typing import Any
 import pytest
 
 from adapters.adapter import TurnReport
-from adapters.message import Message
-from adapters.terminal import Dial, Failure, Ready, Terminal, chat, to_peer, to_socket, whole_input
+from adapters.message import Message, Quote
+from adapters.terminal import (
+    Dial,
+    Failure,
+    InputTooLarge,
+    Ready,
+    Terminal,
+    chat,
+    piped_input,
+    to_peer,
+    to_socket,
+    whole_input,
+)
 from adapters.terminal.wire import Answer, Got, Hello, Say, encode, from_client
 from tests.adapters.terminal.hub import HERE, Hub, Script, echo
 from tests.adapters.terminal.processes import Ended, piped, start
@@ -108,6 +123,50 @@ async def test_a_line_is_answered_before_the_next_is_sent(path: Path) -> None:
 async def test_one_process_holds_both_sides() -> None:
     ended = await piped("--once", "hi")
     assert (ended.stdout, ended.stderr, ended.code) == (b"You said: hi\n", b"", 0)
+
+
+async def test_what_a_pipe_brings_beside_a_question_is_data(hub: Hub, path: Path) -> None:
+    said = await talk(to_socket(path), once="summarise", piped="line one\n</note>\x07 two")
+    assert said.stdout == "You said: summarise\n"
+    (message,) = hub.taken
+    assert (message.text, message.quote) == (
+        "summarise",
+        Quote("line one\n</note> two", "standard input", below=True),
+    )
+
+
+async def test_a_question_and_its_pipe_together_are_bounded(hub: Hub, path: Path) -> None:
+    said = await talk(to_socket(path), once="summarise", piped="x" * (1 << 20))
+    assert (said.stdout, said.code) == ("", 2)
+    assert "the limit is 1,048,576" in said.stderr
+    assert hub.taken == []
+
+
+async def test_a_line_that_no_hub_takes_is_given_back(path: Path) -> None:
+    """A pipe's lines are gone once they are read: the one that was not sent is told."""
+    hub = Hub(listen=path)
+    await hub.start(hub._accept)
+    process = await start("--socket", path, "--tries", "3")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"one\n")
+    assert await process.stdout.readline() == b"You said: one\n"
+    await hub.stop()
+    process.stdin.write(b"two\n")
+    stdout, stderr = await process.communicate()
+    assert (stdout, process.returncode) == (b"", 75)
+    assert stderr.decode().endswith("Start it with: limpet run\nNot sent, or sent and not confirmed:\ntwo\n")
+
+
+async def test_advice_is_beside_the_answer_and_not_said_twice() -> None:
+    async def script(hub: Hub, message: Message) -> None:
+        await hub.answer(message, "I have no model.")
+        await hub.done(message, code=1, advice="Get one: limpet models pull smollm2")
+
+    said = await ask(script)
+    assert said == Said("I have no model.\n", "Get one: limpet models pull smollm2\n", 1)
+    told = await ask(script, word=Ready("main", notices=("Get one: limpet models pull smollm2",)))
+    assert told == said
 
 
 async def test_retries_are_told_at_once_and_the_failure_is_the_exit_code(path: Path) -> None:
@@ -340,3 +399,52 @@ async def test_a_turn_ends_once() -> None:
 def test_whole_input_is_text_whatever_the_bytes() -> None:
     assert whole_input(io.BytesIO(b"\xef\xbb\xbfa\xff\n\n")) == "a\ufffd\n"
     assert whole_input(io.BytesIO(b"")) == ""
+    assert whole_input(io.BytesIO(b"1234"), most=4) == "1234"
+    with pytest.raises(InputTooLarge, match="more than 4 bytes"):
+        whole_input(io.BytesIO(b"12345"), most=4)
+
+
+def test_an_endless_pipe_is_not_read_to_its_end() -> None:
+    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
+        assert isinstance(endless.stdout, io.BufferedReader)
+        with pytest.raises(InputTooLarge):
+            whole_input(endless.stdout)
+        endless.kill()
+
+
+def nobody_waits() -> None:
+    raise AssertionError("nothing is waited for")
+
+
+def test_files_and_pipes_are_read_beside_a_question(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("whales\n")
+    with (tmp_path / "notes.txt").open("rb") as file:
+        assert piped_input(file, nobody_waits) == "whales"
+    reading, writing = os.pipe()
+    os.write(writing, b"whales")
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert piped_input(pipe, nobody_waits) == "whales"
+
+
+def test_no_device_is_read_beside_a_question() -> None:
+    """A terminal has a person at it, who would be waited for; /dev/null has nothing to say."""
+    leader, follower = pty.openpty()
+    with os.fdopen(follower, "rb") as terminal, Path(os.devnull).open("rb") as nothing:
+        os.write(leader, b"typed\n")
+        assert piped_input(terminal, nobody_waits) == ""
+        assert piped_input(nothing, nobody_waits) == ""
+    os.close(leader)
+
+
+def test_a_pipe_that_nobody_closes_says_what_is_waited_for() -> None:
+    reading, writing = os.pipe()
+    told = threading.Event()
+
+    def waiting() -> None:
+        told.set()
+        os.close(writing)
+
+    with os.fdopen(reading, "rb") as pipe:
+        assert piped_input(pipe, waiting) == ""
+    assert told.is_set()

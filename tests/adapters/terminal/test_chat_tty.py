@@ -62,7 +62,7 @@ async def test_a_conversation_from_hello_to_the_last_line(path: Path, tmp_path: 
         await tty.expect("I'll keep **that**")
         await tty.expect(PROMPT)
         tty.type(CTRL_D)
-        await tty.expect("2 turns · 0 s · 2 things remembered · limpet chat goes on where you left")
+        await tty.expect("2 turns · 0 s · 2 things remembered · to go on where you left: limpet chat")
         assert await tty.ended() == 0
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
     assert [line for line in history.read_text().splitlines() if line.startswith("+")] == [
@@ -146,6 +146,104 @@ async def test_a_second_ctrl_c_does_not_wait_for_a_hub_that_does_not_listen(path
         await tty.expect(PROMPT)
 
 
+async def test_ctrl_d_during_an_answer_leaves_after_it(path: Path) -> None:
+    leaving = asyncio.Event()
+
+    async def script(hub: Hub, message: Message) -> None:
+        await hub.stream(message, "Once upon ")
+        await leaving.wait()
+        await hub.answer(message, "Once upon a time")
+        await hub.done(message)
+
+    async with Hub(script, listen=path), on_tty("--socket", path) as tty:
+        await tty.expect(PROMPT)
+        tty.type("a story\r")
+        await tty.expect("Once upon ")
+        tty.type(CTRL_D)
+        await tty.expect("Leaving after this answer; Ctrl-C stops it.")
+        leaving.set()
+        await tty.expect("a time")
+        await tty.expect("1 turn · ")
+        assert await tty.ended() == 0
+
+
+@pytest.mark.parametrize("key", [CTRL_C, CTRL_D])
+async def test_whoever_does_not_want_to_wait_after_ctrl_d_stops_the_answer(key: str, path: Path) -> None:
+    async with Hub(fails_when_stopped, listen=path) as hub, on_tty("--socket", path) as tty:
+        await tty.expect(PROMPT)
+        tty.type("a story\r")
+        await tty.expect("Once upon a time")
+        tty.type(CTRL_D)
+        await tty.expect("Leaving after this answer")
+        tty.type(key)
+        await tty.expect("Stopped.")
+        assert await tty.ended() == 0
+        assert [message.text for message in hub.taken] == ["a story", "/stop"]
+
+
+async def test_what_is_typed_during_an_answer_is_said_after_it(path: Path) -> None:
+    """Keys and pastes are kept, in order, and nothing of them is drawn into the answer."""
+    typed = asyncio.Event()
+
+    async def script(hub: Hub, message: Message) -> None:
+        if message.text == "one":
+            await hub.stream(message, "You ")
+            await typed.wait()
+        await hub.answer(message, f"You said: {message.text}")
+        await hub.done(message)
+
+    async with Hub(script, listen=path) as hub, on_tty("--socket", path) as tty:
+        await tty.expect(PROMPT)
+        tty.type("one\r")
+        await tty.expect("You ")
+        tty.type("two\r\x1b[200~three\nfour\x1b[201~")
+        typed.set()
+        assert bare(await tty.expect("said: one")) == ""
+        await tty.expect("You said: two")
+        await tty.expect("four")
+        tty.type("\r" + CTRL_D)
+        await tty.expect("You said: three")
+        await tty.expect("3 turns · ")
+        assert await tty.ended() == 0
+        assert [message.text for message in hub.taken] == ["one", "two", "three\nfour"]
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+async def test_notices_and_failures_break_between_words(path: Path, columns: int) -> None:
+    notice = (
+        "smollm2 is a demo-sized model: it words answers from your notes and invents all the rest of it. "
+        "For a real one: limpet models pull smollm2"
+    )
+    failure = "The model at 127.0.0.1:9 refused the connection three times in a row, and so there is no answer now."
+
+    async def script(hub: Hub, message: Message) -> None:
+        await hub.fail(message, failure, 75)
+
+    word = Ready("main", None, (notice,))
+    async with Hub(script, listen=path, word=word), on_tty("--socket", path, columns=columns) as tty:
+        shown = bare(await tty.expect("pull smollm2") + "pull smollm2")
+        lines = shown.splitlines()
+        assert max(map(len, lines)) <= columns
+        assert " ".join(lines).endswith(notice)
+        assert lines[-1].endswith("limpet models pull smollm2"), "what is to be copied is on one line"
+        await tty.expect(PROMPT)
+        tty.type("hi\r")
+        await tty.expect("The model")
+        lines = ("The model" + bare(await tty.expect("answer now."))).splitlines()
+        assert max(map(len, lines)) <= columns
+        assert " ".join(lines) + "answer now." == failure
+
+
+async def test_the_width_is_that_of_the_moment(path: Path) -> None:
+    text = "word " * 30 + "end"
+    async with Hub(listen=path) as hub, on_tty("--socket", path, columns=80) as tty:
+        await tty.expect(PROMPT)
+        tty.resize(30)
+        await hub.adapter.notice(HERE, text)
+        lines = bare(await tty.expect("end")).splitlines()
+        assert max(len(line) for line in lines if line.startswith("word")) <= 30
+
+
 async def test_ctrl_c_at_an_empty_prompt_says_how_to_leave(path: Path) -> None:
     async with Hub(listen=path), on_tty("--socket", path) as tty:
         await tty.expect(PROMPT)
@@ -157,6 +255,32 @@ async def test_ctrl_c_at_an_empty_prompt_says_how_to_leave(path: Path) -> None:
         tty.type("/quit\r")
         assert await tty.ended() == 0
         assert "turn" not in tty.seen, "nothing was said, so there is nothing to sum up"
+
+
+async def test_local_words_are_shown_once_and_completed_with_the_hubs(path: Path) -> None:
+    """A hub has a /help as well: here it is the window's, and a list holds each word once."""
+    word = Ready("main", commands=("/help — what I answer to", "/undo — take back the last note"))
+    async with Hub(listen=path, word=word) as hub, on_tty("--socket", path, columns=80) as tty:
+        await tty.expect(PROMPT)
+        tty.type("/help\r")
+        await tty.expect("Alt-Enter starts a new line")
+        shown = await tty.expect(PROMPT)
+        assert "/undo — take back the last note" in shown
+        assert "/help" not in shown
+        tty.type("/un\t")
+        await tty.expect("/undo")
+        tty.type("\r")
+        await tty.expect("You said: /undo")
+        assert [message.text for message in hub.taken] == ["/undo"]
+
+
+@pytest.mark.parametrize("word", ["/quit", "/exit", "quit", " exit "])
+async def test_the_words_that_leave(path: Path, word: str) -> None:
+    async with Hub(listen=path) as hub, on_tty("--socket", path) as tty:
+        await tty.expect(PROMPT)
+        tty.type(f"{word}\r")
+        assert await tty.ended() == 0
+        assert hub.taken == []
 
 
 async def test_local_commands_stay_here_and_others_are_sent_on(path: Path) -> None:
@@ -171,7 +295,7 @@ async def test_local_commands_stay_here_and_others_are_sent_on(path: Path) -> No
         tty.type("bye\r")
         await tty.expect("You said: bye")
         tty.type("/exit\r")
-        await tty.expect("1 turn · 0 s · limpet chat --agent ops goes on where you left")
+        await tty.expect("1 turn · 0 s · to go on where you left: limpet chat --agent ops")
         assert [message.text for message in hub.taken] == ["/status", "bye"]
 
 
@@ -212,6 +336,90 @@ async def test_a_hub_that_goes_away_in_mid_turn_is_found_again(path: Path) -> No
     assert tty.seen.count("trying again") == 1
 
 
+async def test_what_is_said_while_the_hub_is_away_is_held_and_told(path: Path) -> None:
+    first = Hub(listen=path)
+    await first.start(first._accept)
+    async with on_tty("--socket", path) as tty:
+        await tty.expect(PROMPT)
+        await first.stop()
+        await tty.expect("trying again …")
+        await tty.expect(PROMPT)
+        tty.type("hello?\r")
+        await tty.expect("Held here until the hub is back; Ctrl-C takes it back.")
+        async with Hub(listen=path) as second:
+            await tty.expect("You said: hello?")
+            assert [message.text for message in second.taken] == ["hello?"]
+
+
+async def test_what_is_held_can_be_taken_back_and_is_not_said_later(path: Path) -> None:
+    first = Hub(listen=path)
+    await first.start(first._accept)
+    async with on_tty("--socket", path) as tty:
+        await tty.expect(PROMPT)
+        await first.stop()
+        await tty.expect("trying again …")
+        tty.type("never mind\r")
+        await tty.expect("Held here")
+        tty.type(CTRL_C)
+        await tty.expect("Taken back: the hub did not confirm it. The up key shows it again.")
+        await tty.expect(PROMPT)
+        async with Hub(listen=path) as second:
+            await tty.expect("The hub is back.")
+            tty.type("hello\r")
+            await tty.expect("You said: hello")
+            assert [message.text for message in second.taken] == ["hello"]
+
+
+@pytest.mark.parametrize(("typed", "why"), [("\r", "said"), ("", "a draft")])
+async def test_giving_up_gives_the_words_back(path: Path, typed: str, why: str) -> None:
+    """What is in no hub is not lost without a word: it is printed as it was, over all its lines."""
+    hub = Hub(listen=path)
+    await hub.start(hub._accept)
+    async with on_tty("--socket", path, "--tries", "60") as tty:
+        await tty.expect(PROMPT)
+        await hub.stop()
+        await tty.expect("trying again …")
+        await tty.expect(PROMPT)
+        tty.type("the first line" + ALT_ENTER + "and the second" + typed)
+        await tty.expect("Start it with: limpet run")
+        back = bare(await tty.expect("and the second\r\n"))
+        assert back.endswith("Not sent, or sent and not confirmed:\nthe first line\n"), why
+        assert await tty.ended() == 75
+
+
+async def test_leaving_while_the_hub_is_away_gives_the_words_back(path: Path) -> None:
+    hub = Hub(listen=path)
+    await hub.start(hub._accept)
+    async with on_tty("--socket", path) as tty:
+        await tty.expect(PROMPT)
+        await hub.stop()
+        await tty.expect("trying again …")
+        tty.type("remember the milk\r")
+        await tty.expect("Held here")
+        tty.type(CTRL_D)
+        await tty.expect("Not sent, or sent and not confirmed:")
+        await tty.expect("remember the milk")
+        assert await tty.ended() == 0
+
+
+async def test_a_message_that_the_hub_has_is_not_given_back(path: Path) -> None:
+    async def script(hub: Hub, message: Message) -> None:
+        await hub.stream(message, "hm")
+
+    hub = Hub(script, listen=path)
+    await hub.start(hub._accept)
+    async with on_tty("--socket", path) as tty:
+        await tty.expect(PROMPT)
+        tty.type("hi\r")
+        await tty.expect("hm")
+        await hub.stop()
+        await tty.expect("trying again …")
+        tty.type(CTRL_D)
+        await tty.expect("Your message is kept: it is answered when the hub runs again.")
+        assert await tty.ended() == 0
+        assert "Not sent" not in tty.seen
+
+
 async def test_a_hub_that_does_not_come_back_ends_the_talk(path: Path) -> None:
     hub = Hub(listen=path)
     await hub.start(hub._accept)
@@ -236,7 +444,7 @@ async def test_one_process_holds_both_sides() -> None:
         await tty.expect("You said: hi")
         await tty.expect(PROMPT)
         tty.type(CTRL_D)
-        await tty.expect("1 turn · 0 s · limpet chat goes on where you left")
+        await tty.expect("1 turn · 0 s · to go on where you left: limpet chat")
         assert await tty.ended() == 0
 
 

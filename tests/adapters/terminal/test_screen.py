@@ -10,7 +10,7 @@ import pytest
 from adapters.adapter import TurnReport
 from adapters.terminal.console import _Tally
 from adapters.terminal.link import ulid
-from adapters.terminal.screen import Json, Live, Plain, Screen, Terminal, Turn
+from adapters.terminal.screen import NOT_SENT, Json, Live, Plain, Screen, Terminal, Turn, wrapped
 from adapters.terminal.wire import Answer, Failure, Ready
 
 
@@ -86,6 +86,34 @@ def test_a_terminal_behind_standard_error_gets_no_control_characters() -> None:
     plain.notice("a\x1b]0;t\x07")
     plain.failure(Failure("b\x1b[2J", 1))
     assert both.getvalue().decode() == "\x1b[2ma]0;t\x1b[0m\nb[2J\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "shown"),
+    [
+        ("one two three", 0, "one two three"),
+        ("one two three", 7, "one two\nthree"),
+        ("one  two\n\n  three", 80, "one  two\n\n  three"),
+        ("我的狗 叫饼干 它很好", 14, "我的狗 叫饼干\n它很好"),
+        ("see /a/very/long/path/that/fits/nowhere now", 10, "see\n/a/very/long/path/that/fits/nowhere\nnow"),
+        ("Get one: limpet models pull it. Then talk.", 26, "Get one:\nlimpet models pull it.\nThen talk."),
+        ("Get one: limpet models pull it", 12, "Get one:\nlimpet\nmodels pull\nit"),
+        ("", 10, ""),
+    ],
+)
+def test_lines_break_between_words(text: str, columns: int, shown: str) -> None:
+    assert wrapped(text, columns) == shown
+
+
+def test_words_that_were_not_sent_are_given_back_as_they_were() -> None:
+    terminal, both = on_one_stream(tty=True)
+    live = Live(terminal)
+    live.waiting()
+    live.given_back("a  b\n\tc\x1b[2J " + "d" * 200)
+    assert both.getvalue().decode() == f"…\r \r{NOT_SENT}\na  b\n\tc[2J {'d' * 200}\n"
+    terminal, both = on_one_stream(tty=False)
+    Json(terminal).given_back("a\nb")
+    assert both.getvalue() == b'{"schema": 1, "not_sent": "a\\nb"}\n'
 
 
 @pytest.mark.parametrize("screen", [Plain, Json])

@@ -39,7 +39,14 @@ from adapters.terminal.wire import (
 
 REPORT = TurnReport(1, 0, "m", "s", 12, 3, 0.25, ("memory/2026-11-30.md#L1",), 1)
 
-CLIENT: list[FromClient] = [Hello(1), Hello(1, "ops", True), Say("01", "h\u2028i\n🐚"), Stop("stop-1"), Got("turn-1/0")]
+CLIENT: list[FromClient] = [
+    Hello(1),
+    Hello(1, "ops", True),
+    Say("01", "h\u2028i\n🐚"),
+    Say("02", "summarise", "what a pipe brought"),
+    Stop("stop-1"),
+    Got("turn-1/0"),
+]
 HUB: list[FromHub] = [
     Ready("main"),
     Ready("main", "m", ("one", "two"), ("/new  start afresh",)),
