@@ -9,15 +9,22 @@ import sys
 def main() -> None:
     """Run the command line of this process and exit with its code."""
     os.umask(0o077)  # whatever this program makes is its owner's alone
+    if sys.stdin is None:  # whoever started us has closed it
+        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115 - it is open for as long as the process is
     try:
         code = run(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:  # while a command was being imported
         print("Interrupted.", file=sys.stderr)  # noqa: T201 - the frame that would say it is not there yet
         code = 130
-    except BrokenPipeError:  # `limpet … | head`: nobody reads any more, and nobody wants to hear of it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        from bot.cli.output import note, silence_stdout
+
+        silence_stdout()
         code = 1
+        if not isinstance(error, BrokenPipeError):  # `limpet … | head`: nobody wants to hear that nobody reads any more
+            note(f"limpet: standard output can't be written: {error.strerror}")
+            code = 75
     sys.exit(code)
 
 

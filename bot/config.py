@@ -27,7 +27,7 @@ from bot.home import Home
 from bot.settings import UNAVAILABLE, Settings
 from bot.toml_positions import Key
 
-__all__ = ["Draft", "Settings", "build", "change", "load", "secret_variable"]
+__all__ = ["Draft", "Settings", "build", "change", "load", "secret_variable", "set_by"]
 
 
 def load(home: Home, environ: Mapping[str, str] | None = None) -> Settings:
@@ -107,7 +107,7 @@ def build(file: ConfigFile, environment: Environment) -> Settings:
     unsaid = {reference.key for reference in missing}
     for (key, _), error in _errors(data).items():
         if error["type"] == UNAVAILABLE:
-            degraded[str(key[1])] = source.problem(key, error["msg"])
+            degraded[str(key[1])] = source.problem(key, error["msg"], error["ctx"]["mend"])
         elif error["type"] == "missing" and (section := _section_of(key)) is not None and is_secret(key, data):
             degraded.setdefault(section, _no_secret(key, source))
         elif key not in unsaid or error["type"] == "extra_forbidden":
@@ -138,9 +138,27 @@ def secret_variable(key: Key, data: Mapping[str, Any]) -> str | None:
     if not holds_secret(key, data):
         return None
     if (section := _section_of(key)) is not None:
-        channels = {section: {}, **data.get("channels", {})}
-        return secret_variables(section, str(key[-1]), {"channels": channels})[0]
+        return secret_variables(section, str(key[-1]), _with_section(section, data))[0]
     return "LIMPET_" + "__".join(str(part).upper() for part in key)
+
+
+def set_by(key: Key, file: ConfigFile, environment: Environment) -> str | None:
+    """The variable that gives ``key`` its value, whatever ``file`` says; None where the file does, or nothing.
+
+    A channel's secret comes from its usual variables only where the file has none.
+    """
+    if key == ("models", "default") and environment.get("LIMPET_MODEL"):
+        return "LIMPET_MODEL"
+    node: Any = _Variables(environment.variables)()
+    for part in key:
+        node = node.get(part) if isinstance(node, Mapping) else None
+    if node is not None:
+        return Source(file, environment, file.data).variable(key)
+    section = _section_of(key)
+    if section is None or not holds_secret(key, file.data) or file.has(key):
+        return None
+    usual = secret_variables(section, str(key[-1]), _with_section(section, file.data))
+    return next(filter(environment.get, usual), None)
 
 
 class _Variables(EnvSettingsSource):
@@ -231,6 +249,11 @@ def _with_usual_secrets(data: dict[str, Any], environment: Environment) -> dict[
 def _section_of(key: Key) -> str | None:
     """The channel that ``key`` is a setting of, None for a setting of anything else."""
     return str(key[1]) if len(key) > 2 and key[0] == "channels" else None
+
+
+def _with_section(section: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``data`` with the channel ``section``, empty where it had none."""
+    return {**data, "channels": {section: {}, **data.get("channels", {})}}
 
 
 def _no_secret(key: Key, source: Source) -> Problem:

@@ -15,6 +15,7 @@ from bot.errors import Problem
 from bot.settings import Settings, channel_names
 from bot.spelling import closest, did_you_mean
 from bot.toml_positions import Key
+from workspaces.memory.embedders import NAMES
 
 _OWN_VARIABLES = ("LIMPET_HOME", "LIMPET_CONFIG", "LIMPET_MODEL", "LIMPET_DEBUG")
 """Variables of the program that are no settings."""
@@ -24,6 +25,7 @@ def conflicts(settings: Settings, source: Source) -> Iterator[Problem]:
     """What refuses the settings: names that lead nowhere, two that claim the same."""
     yield from _binding_conflicts(settings, source)
     yield from _identity_conflicts(settings, source)
+    yield from _memory_conflicts(settings, source)
 
 
 def warnings(settings: Settings, source: Source) -> Iterator[Problem]:
@@ -35,6 +37,15 @@ def warnings(settings: Settings, source: Source) -> Iterator[Problem]:
                 f'channels.{name} has direct = "allowlist" and an empty allow: nobody may write to it',
                 'add ids: allow = ["…"]',
             )
+    if bad := source.environment.bad_lines:
+        first, *more = bad
+        also = f", and so are lines {', '.join(map(str, more))}" if more else ""
+        yield Problem(
+            f"is no NAME=value and sets nothing{also}",
+            "mend it, or put # before a remark",
+            file=source.environment.env_file,
+            line=first,
+        )
     for variable in source.environment.variables:
         if variable.startswith("LIMPET_") and (meant := _misspelt(variable)):
             yield Problem(f"{variable} means nothing", f"did you mean {meant}?")
@@ -70,6 +81,13 @@ def _binding_conflicts(settings: Settings, source: Source) -> Iterator[Problem]:
                 f"asks the same as the binding at {origin(other, source)}: only one of them can answer",
                 "take one out, or ask for more in one of them",
             )
+
+
+def _memory_conflicts(settings: Settings, source: Source) -> Iterator[Problem]:
+    name, tables = settings.memory.embedder, settings.models.__pydantic_extra__ or {}
+    if name not in (*NAMES, *tables) and "/" not in name:
+        mend = did_you_mean(name, NAMES) or f"one of {', '.join(NAMES)}, or PROVIDER/MODEL"
+        yield source.problem(("memory", "embedder"), f"no embedder is called {name!r}", mend, value=name)
 
 
 def _identity_conflicts(settings: Settings, source: Source) -> Iterator[Problem]:

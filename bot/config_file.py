@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,21 @@ class ConfigFile:
             _assign(wanted, key, value)
         except (LookupError, TypeError):
             raise self._refused(key) from None
+        if isinstance(value, dict) and self.has(key) and isinstance(before := self.get(key), dict):
+            changed = self._with_table(key, before, value)
+            if changed.data == wanted:
+                return changed
         return self._first_right(wanted, _with_value(self.text, key, value), key)
+
+    def _with_table(self, key: Key, before: dict[str, Any], value: dict[str, Any]) -> ConfigFile:
+        """The file with only those keys of a table changed that differ, so that its header and comments stay."""
+        file = self
+        for name, own in value.items():
+            if name not in before or before[name] != own:
+                file = file.with_value((*key, name), own)
+        for name in before.keys() - value.keys():
+            file = file.without((*key, name))
+        return file
 
     def without(self, key: Key) -> ConfigFile:
         """The file with ``key`` and its value taken out. Raises KeyError where it has no such key."""
@@ -140,7 +154,17 @@ class ConfigFile:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Replace a file as one step that a crash can't tear: a temporary file beside it, synced, then renamed."""
+    """Replace a file as one step that a crash can't tear: a temporary file beside it, synced, then renamed.
+
+    Raises OSError that names ``path``.
+    """
+    try:
+        _replace(path, content)
+    except OSError as error:  # as it comes it names the temporary file, or none
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _replace(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = path.stat().st_mode & 0o7777 if path.exists() else 0o600
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -255,12 +279,18 @@ def _edited(text: str, key: Key, value: Any) -> str | None:
 
 
 def _item(value: Any) -> Any:
+    """``value`` for tomlkit; what is None in a table is left out, as TOML has no word for it."""
     import tomlkit
 
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         table = tomlkit.inline_table()
-        table.update({name: _item(inner) for name, inner in value.items()})
+        table.update({name: _item(inner) for name, inner in value.items() if inner is not None})
         return table
+    if isinstance(value, list | tuple):
+        array = tomlkit.array()
+        for inner in value:
+            array.append(_item(inner))
+        return array
     return tomlkit.item(value)
 
 

@@ -77,11 +77,14 @@ class Problem:
         """For JSON; the keys are the fields' names."""
         return {**asdict(self), "file": str(self.file) if self.file else None}
 
-    def __str__(self) -> str:
+    @property
+    def what(self) -> str:
+        """The place and the message, without the mend."""
         place = [str(part) for part in (self.file, self.line, self.column) if part is not None]
-        text = " ".join([":".join(place), self.message] if place else [self.message])
-        if self.mend:
-            text += f" — {self.mend}"
+        return " ".join([":".join(place), self.message] if place else [self.message])
+
+    def __str__(self) -> str:
+        text = f"{self.what} — {self.mend}" if self.mend else self.what
         return f"{text}\n{self.excerpt}" if self.excerpt else text
 
 

@@ -1,4 +1,7 @@
-"""The state of each channel, where other processes can read it: ``limpet status`` beside a running hub."""
+"""Is all well? What the settings alone show to be amiss, and the state of each channel, where other processes read it.
+
+``limpet status`` shows both, beside a running hub or without one. Knows no command and asks no server.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,45 @@ from adapters.adapter import Adapter, Health
 from workspaces.database import sqlite
 
 if TYPE_CHECKING:
+    from bot.home import Home
+    from bot.settings import Settings
     from bot.state import State
 
 log = structlog.get_logger(__name__)
 
 PERIOD_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not well. ``mend`` is one command or one clause."""
+
+    what: str
+    mend: str
+
+
+def amiss(settings: Settings, home: Home) -> list[Finding]:
+    """What keeps a channel from starting or an agent from answering, as this process's environment has it."""
+    channels = [
+        Finding(f"{name} can't start: {problem.message}", problem.mend or "see: limpet config check")
+        for name, problem in settings.degraded.items()
+    ]
+    return [*channels, *speechless(settings, home)]
+
+
+def speechless(settings: Settings, home: Home) -> list[Finding]:
+    """The agents whose model can't answer, and why, as far as that can be told without asking a server."""
+    from bot.models import obstacle
+
+    found = []
+    by_model: dict[str | None, list[str]] = {}
+    for agent, own in settings.agents.items():
+        by_model.setdefault(own.model, []).append(agent)
+    for model, agents in by_model.items():
+        if problem := obstacle(model, settings, home):
+            who = f"agent {agents[0]}" if len(agents) == 1 else f"agents {', '.join(agents)}"
+            found.append(Finding(f"{who} can't answer: {problem.message}", problem.mend or "see: limpet models list"))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,10 @@ class Home:
         return self.state / "limpet.lock"
 
     @property
+    def start_record(self) -> Path:
+        return self.state / "started.json"
+
+    @property
     def models(self) -> Path:
         return self.root / "models"
 
@@ -85,6 +89,10 @@ class Home:
 
     def history(self, agent: str) -> Path:
         return self._of(agent) / "history"
+
+    def folder_index(self, name: str) -> Path:
+        """The index of a folder that is no agent's."""
+        return self.state / "folders" / name / "index.sqlite"
 
     def _of(self, agent: str) -> Path:
         return self.state / "agents" / portable_name(agent)

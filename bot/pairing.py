@@ -1,7 +1,7 @@
 """Pairing: a stranger gets a code, the owner approves it in the terminal, and the stranger is known.
 
-A code is eight characters without look-alikes, is good for an hour, and at most three wait per account. Approving
-gives the level that was said, guest by default: nobody becomes an owner by asking.
+A code is eight characters without look-alikes, is good for an hour, and at most three wait per account; none is pushed
+out while it is fresh. Approving gives the level that was said, guest by default: nobody becomes an owner by asking.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from adapters.message import Message
+from agents.quoting import one_line
 from workspaces.scope import Level
 
 if TYPE_CHECKING:
     from bot.people import People
     from bot.state import State
+
+log = structlog.get_logger(__name__)
 
 ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 """Without I, L, O, 0 and 1. Eight of them are 39 bits: an hour is far too short to guess one."""
@@ -25,8 +30,23 @@ ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 LENGTH = 8
 LIFETIME = timedelta(hours=1)
 MOST_WAITING = 3
+FRESH = timedelta(minutes=10)
+"""How long a code can't be pushed out: long enough to walk to the machine and approve it."""
+REMEMBERED = timedelta(days=7)
+"""How long it is known of strangers that they had a code. See docs/adr/0009."""
 MOST_TOLD = 3
 """How often one code is sent to its asker: a flood of messages is not answered with a flood."""
+BETWEEN_EXCUSES = timedelta(minutes=1)
+"""At most so often does an account say that there is no code: an excuse keeps no state of its asker."""
+
+ASK_TO_PAIR = (
+    "Hello! I don't know you yet. Your pairing code is {code} (good for an hour).\n"
+    "Ask the person who runs me to approve it: limpet pairing approve {code}"
+)
+NO_CODE_NOW = (
+    "Hello! I don't know you yet, and too many people are asking to be let in just now. "
+    "Please write again in a quarter of an hour."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,36 +75,58 @@ class Pairing:
         self._people = people
         self._clock = clock
         self._code = code
+        self._excused: dict[tuple[str, str], datetime] = {}
 
     async def ask(self, message: Message) -> str | None:
-        """The code for the sender of ``message``; None when it was told often enough already."""
-        address, sender = message.address, message.sender
-        now = self._clock()
+        """What to say to the stranger who wrote ``message``; None: nothing, for it was said often enough."""
+        address, now = message.address, self._clock()
         async with self._state.transaction() as db:
-            await _drop_expired(db, now)
-            where = (address.channel, address.account, sender.id)
-            rows = list(
-                await db.execute_fetchall(
-                    "UPDATE pairing SET told = told + 1 WHERE channel = ? AND account = ? AND sender = ?"
-                    " RETURNING code, told",
-                    where,
-                )
+            await db.execute("DELETE FROM pairing WHERE asked_at <= ?", ((now - REMEMBERED).isoformat(),))
+            told = await _told_again(db, message, now)
+            code = told[0] if told else await self._issued(db, message, now)
+        if told:
+            return ASK_TO_PAIR.format(code=code) if told[1] <= MOST_TOLD else None
+        if code is not None:
+            log.info(
+                "pairing.asked",
+                channel=address.channel,
+                name=one_line(message.sender.name, 60),
+                approve=f"limpet pairing approve {code}",
             )
-            if rows:
-                code, told = rows[0]
-                return str(code) if told <= MOST_TOLD else None
-            await db.execute(
-                "DELETE FROM pairing WHERE code IN (SELECT code FROM pairing WHERE channel = ? AND account = ?"
-                " ORDER BY asked_at DESC LIMIT -1 OFFSET ?)",
-                (address.channel, address.account, MOST_WAITING - 1),
+            return ASK_TO_PAIR.format(code=code)
+        account = (address.channel, address.account)
+        if account in self._excused and now - self._excused[account] < BETWEEN_EXCUSES:
+            return None
+        self._excused[account] = now
+        log.warning("pairing.full", account=address.account, see="limpet pairing list")
+        return NO_CODE_NOW
+
+    async def _issued(self, db: Any, message: Message, now: datetime) -> str | None:
+        """A new code for the sender; None where three wait and none of them can be pushed out for this sender.
+
+        Only a stranger who had no code lately pushes out another's, and only one that is no longer fresh.
+        """
+        account = (message.address.channel, message.address.account)
+        sender = message.sender
+        waiting = await db.execute_fetchall(
+            "SELECT code, asked_at FROM pairing WHERE channel = ? AND account = ? AND expires_at > ? ORDER BY asked_at",
+            (*account, now.isoformat()),
+        )
+        if len(waiting) >= MOST_WAITING:
+            code, asked_at = waiting[0]
+            had_one = await db.execute_fetchall(
+                "SELECT 1 FROM pairing WHERE channel = ? AND account = ? AND sender = ?", (*account, sender.id)
             )
-            code = self._code()
-            await db.execute(
-                "INSERT INTO pairing (code, channel, account, sender, name, asked_at, expires_at, told)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
-                (code, *where, sender.name, now.isoformat(), (now + LIFETIME).isoformat()),
-            )
-            return code
+            if had_one or now - datetime.fromisoformat(asked_at) < FRESH:
+                return None
+            await _void(db, code, now)
+        code = self._code()
+        await db.execute(
+            "INSERT OR REPLACE INTO pairing (code, channel, account, sender, name, asked_at, expires_at, told)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
+            (code, *account, sender.id, sender.name, now.isoformat(), (now + LIFETIME).isoformat()),
+        )
+        return code
 
     async def waiting(self) -> list[PairingRequest]:
         """The codes that can be approved now, oldest first."""
@@ -100,23 +142,37 @@ class Pairing:
 
     async def approve(self, code: str, level: Level) -> PairingRequest | None:
         """Give the asker of ``code`` this level; None when no such code waits. Case and blanks don't matter."""
-        return await self._take(code, level)
-
-    async def deny(self, code: str) -> PairingRequest | None:
-        """Forget ``code``; None when no such code waits."""
-        return await self._take(code, None)
-
-    async def _take(self, code: str, level: Level | None) -> PairingRequest | None:
-        wanted = "".join(code.split()).replace("-", "").upper()
-        request = next((r for r in await self.waiting() if secrets.compare_digest(r.code, wanted)), None)
-        if request is None:
-            return None
-        if level is not None:
+        request = await self._with_code(code)
+        if request is not None:
             await self._people.give(request.channel, request.sender, level, request.name)
-        async with self._state.transaction() as db:
-            await db.execute("DELETE FROM pairing WHERE code = ?", (request.code,))
+            async with self._state.transaction() as db:
+                await db.execute("DELETE FROM pairing WHERE code = ?", (request.code,))
         return request
 
+    async def deny(self, code: str) -> PairingRequest | None:
+        """End ``code``; None when no such code waits."""
+        request = await self._with_code(code)
+        if request is not None:
+            async with self._state.transaction() as db:
+                await _void(db, request.code, self._clock())
+        return request
 
-async def _drop_expired(db: Any, now: datetime) -> None:
-    await db.execute("DELETE FROM pairing WHERE expires_at <= ?", (now.isoformat(),))
+    async def _with_code(self, code: str) -> PairingRequest | None:
+        wanted = "".join(code.split()).replace("-", "").upper()
+        return next((r for r in await self.waiting() if secrets.compare_digest(r.code, wanted)), None)
+
+
+async def _told_again(db: Any, message: Message, now: datetime) -> tuple[str, int] | None:
+    """The code that waits for this sender and how often it was told, this time included; None without one."""
+    address = message.address
+    rows = await db.execute_fetchall(
+        "UPDATE pairing SET told = told + 1 WHERE channel = ? AND account = ? AND sender = ? AND expires_at > ?"
+        " RETURNING code, told",
+        (address.channel, address.account, message.sender.id, now.isoformat()),
+    )
+    return next(((str(code), int(told)) for code, told in rows), None)
+
+
+async def _void(db: Any, code: str, now: datetime) -> None:
+    """End a code. That its asker had one is remembered."""
+    await db.execute("UPDATE pairing SET expires_at = ? WHERE code = ?", (now.isoformat(), code))

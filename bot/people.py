@@ -81,17 +81,28 @@ class People:
                 (channel, sender, int(level), name, self._clock().isoformat()),
             )
 
+    async def take_away(self, channel: str, sender: str) -> bool:
+        """The id is a stranger's from its next message on; False when it was not known."""
+        async with self._state.transaction() as db:
+            cursor = await db.execute("DELETE FROM people WHERE channel = ? AND sender = ?", (channel, sender))
+            return bool(cursor.rowcount)
+
     async def all(self) -> list[Person]:
         """Everyone who was given a level, by channel and id."""
         rows = await self._state.rows("SELECT channel, sender, level, name, since FROM people ORDER BY channel, sender")
         return [Person(channel, sender, Level(level), name, since) for channel, sender, level, name, since in rows]
 
     async def move(self, address: Address, to_chat: str) -> None:
-        """The chat has a new id on its platform; here it keeps the first one it had."""
+        """The chat has a new id on its platform; here it keeps the first one it had.
+
+        An id that the chat had before is never its new one: what is told late, or again, changes nothing.
+        """
         first = (await self.canonical(address)).chat
+        if to_chat == first:
+            return
         async with self._state.transaction() as db:
             await db.execute(
-                "INSERT OR REPLACE INTO moved (channel, account, chat, first_chat) VALUES (?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO moved (channel, account, chat, first_chat) VALUES (?, ?, ?, ?)",
                 (address.channel, address.account, to_chat, first),
             )
 
@@ -104,3 +115,14 @@ class People:
             address.chat,
         )
         return replace(address, chat=row[0]) if row else address
+
+    async def newest(self, address: Address) -> Address:
+        """The address under the id that its chat has now: where the platform takes messages for it."""
+        first = await self.canonical(address)
+        row = await self._state.row(
+            "SELECT chat FROM moved WHERE channel = ? AND account = ? AND first_chat = ? ORDER BY rowid DESC LIMIT 1",
+            address.channel,
+            address.account,
+            first.chat,
+        )
+        return replace(address, chat=row[0]) if row else first

@@ -29,13 +29,15 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from adapters import registry
 from adapters.errors import MissingExtra
-from agents.settings import ModelsSettings
+from agents.settings import ModelName, ModelsSettings
 from bot import router
 from bot.access import DirectPolicy, Policy
+from bot.agent_names import MAIN, agent_tables
 from bot.errors import Problem
 from bot.home import Home
 from bot.spelling import did_you_mean
 from bot.zone import suggested, zone
+from workspaces.installation import install_extra
 from workspaces.memory.settings import MemorySettings
 
 UNAVAILABLE = "unavailable"
@@ -66,7 +68,8 @@ def _id(value: str) -> str:
         raise refusal("an empty id allows nobody", "take it out")
     if value.startswith("@"):
         raise refusal(
-            f"{value!r} is a name, and names change hands", "write the number: `limpet pairing list` shows who wrote"
+            f"{value!r} is a name, and names change hands",
+            'write the number; a person needs none where direct = "pairing": they get a code for you to approve',
         )
     return value
 
@@ -118,7 +121,7 @@ class _Table(BaseModel):
 class AgentSettings(_Table):
     """``[agents.<name>]``: one assistant with its own workspace and memory."""
 
-    model: str | None = Field(None, examples=["ollama/qwen3:4b"], description="None: the model of ``[models]``.")
+    model: ModelName | None = Field(None, examples=["ollama/qwen3:4b"], description="None: the model of ``[models]``.")
     workspace: Annotated[Path, AfterValidator(_absolute)] | None = Field(
         None, examples=["~/notes"], description="The folder of its Markdown. None: ``workspaces/<name>`` of the home."
     )
@@ -220,7 +223,8 @@ def _channel(section: Any, handler: Any) -> Any:
     try:
         model = registry.settings_model(kind)
     except MissingExtra as error:
-        raise PydanticCustomError(UNAVAILABLE, "{message}", {"message": str(error)}) from error
+        context = {"message": str(error), "mend": f"install it: {install_extra(error.extra)}"}
+        raise PydanticCustomError(UNAVAILABLE, "{message}", context) from error
     common = ChannelSettings.model_fields.keys() - {"options"}
     parted: dict[str, Any] = {key: value for key, value in section.items() if key in common}
     parted["options"] = {key: value for key, value in section.items() if key not in common}
@@ -234,22 +238,35 @@ class Settings(BaseSettings):
         extra="forbid", frozen=True, env_prefix="LIMPET_", env_nested_delimiter="__", validate_default=False
     )
 
-    agents: dict[Annotated[str, AfterValidator(_agent_name)], AgentSettings] = Field(
-        default_factory=lambda: {"main": AgentSettings.model_validate({})}
-    )
-    channels: dict[str, Annotated[ChannelSettings[Any], WrapValidator(_channel)]] = Field(default_factory=dict)
-    bindings: tuple[BindingSettings, ...] = ()
     owners: tuple[AccountId, ...] = Field(
         (),
         examples=[["telegram:123456789"]],
-        description="Accounts of whoever owns this bot. The terminal is the owner's anyway.",
+        description="Accounts of whoever owns this bot: they share the home memory and have every right. The terminal "
+        "is the owner's anyway.",
     )
     identities: dict[str, tuple[AccountId, ...]] = Field(
-        default_factory=dict, examples=[{"ann": ["telegram:123456789", "telegram:987654321"]}]
+        default_factory=dict,
+        examples=[{"ann": ["telegram:123456789", "telegram:987654321"]}],
+        description="Accounts that are one person, by a name for them: they share a session and a memory.",
     )
-    """Accounts that are one person: they share a session and a memory."""
-    models: ModelsSettings = Field(default_factory=ModelsSettings)
-    memory: MemorySettings = Field(default_factory=MemorySettings)
+    agents: dict[Annotated[str, AfterValidator(_agent_name)], AgentSettings] = Field(
+        default_factory=dict,
+        description="The assistants, each with its own workspace and memory. `main` is always one of them, with or "
+        "without a table; a table adds an agent and takes none away. `main` answers in the terminal and wherever no "
+        "binding names another. To put another in its place everywhere, bind it without any key: `[[bindings]]` with "
+        "nothing but `agent`.",
+    )
+    channels: dict[str, Annotated[ChannelSettings[Any], WrapValidator(_channel)]] = Field(
+        default_factory=dict, description="An account on a platform, and who may talk to the bot there."
+    )
+    bindings: tuple[BindingSettings, ...] = Field(
+        (),
+        description="Which agent answers where. A binding is for what fits all of its keys; the most exact one wins.",
+    )
+    models: ModelsSettings = Field(
+        default_factory=ModelsSettings, description="Which model answers, and how it is reached."
+    )
+    memory: MemorySettings = Field(default_factory=MemorySettings, description="How notes are indexed and found.")
 
     _degraded: dict[str, Problem] = PrivateAttr(default_factory=dict)
     _warnings: tuple[Problem, ...] = PrivateAttr(())
@@ -266,6 +283,13 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Only what ``load`` has put together: the environment must be the one that was passed to it."""
         return (init_settings,)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _main_is_there(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or not isinstance(data.get("agents", {}), Mapping):
+            return data
+        return {**data, "agents": agent_tables(data)}
 
     @field_validator("channels", mode="before")
     @classmethod
@@ -302,8 +326,8 @@ class Settings(BaseSettings):
 
     @property
     def default_agent(self) -> str:
-        """Who answers where no binding matches: ``main``, or the first agent where none is called so."""
-        return "main" if "main" in self.agents else next(iter(self.agents))
+        """Who answers where no other binding matches: the agent of a binding without any key, else ``main``."""
+        return next((binding.agent for binding in self.bindings if binding.match == router.Match()), MAIN)
 
     def workspace(self, agent: str, home: Home) -> Path:
         """The folder of the agent's Markdown."""

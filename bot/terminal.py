@@ -40,7 +40,7 @@ class TerminalDoor:
             return Failure(f"{error}", _FAILURE)
         if greeting is None:
             return Failure(f"No agent is called {hello.agent!r}.", _USAGE)
-        return Ready(agent=greeting.agent, model=greeting.model, notices=greeting.notices)
+        return Ready(greeting.agent, greeting.model, greeting.notices, greeting.commands)
 
     def _arrived(self, address: Address) -> None:
         if self._hub is not None:

@@ -15,6 +15,7 @@ from bot.cli import output
 from bot.cli.dispatch import CommandLine
 from bot.errors import BotError, UsageError
 from bot.home import Home
+from bot.refusals import refusal
 
 _OURS = frozenset({"adapters", "agents", "workspaces"})
 
@@ -46,6 +47,8 @@ def run_command(line: CommandLine) -> int:
         if code == 130:
             output.note("Interrupted.")
         return code if isinstance(code, int) else 0
+    except BrokenPipeError:  # told where the streams are closed: nobody reads any more
+        raise
     except typer.Abort:
         output.note("Aborted.")
         return 1
@@ -63,6 +66,8 @@ def _told(error: Exception, home: Home) -> BotError:
     """``error`` as what a person is told. One that nobody foresaw leaves its traceback in the log."""
     if isinstance(error, BotError):
         return error
+    if told := refusal(error, home):
+        return told
     if isinstance(error, typer.TyperException):
         context: Any = getattr(error, "ctx", None)  # only usage errors have one
         mend = f"see: {context.command_path} --help" if context is not None else None

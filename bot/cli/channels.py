@@ -14,7 +14,12 @@ from bot.cli.options import JsonOption, YesOption
 from bot.errors import BotError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bot.config import Draft
     from bot.home import Home
+    from bot.settings import ChannelSettings
+    from bot.toml_positions import Key
 
 app = typer.Typer(help="Connect the bot to Telegram and the like.")
 
@@ -26,11 +31,11 @@ def list_channels(ctx: typer.Context, json: JsonOption = False) -> None:
     """The configured channels and how they fare."""
     from bot.cli.status import channel_rows, gather
 
-    state = asyncio.run(gather(ctx.obj))
-    if not state.channels and not json:
+    channels = asyncio.run(gather(ctx.obj)).channels
+    if not channels and not json:
         output.note("No channel is configured. Add one: limpet channels add telegram")
-    text = output.table(channel_rows(state)) if state.channels else ""
-    output.result(text, {"channels": [channel.as_dict() for channel in state.channels]}, as_json=json)
+    text = output.table(channel_rows(channels))
+    output.result(text, {"channels": [channel.as_dict() for channel in channels]}, as_json=json)
 
 
 @app.command()
@@ -47,40 +52,47 @@ def add(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Add an account: its token is tried before anything is saved, and kept in .env, not in the settings."""
+    """Add an account, or give one a new token or setting. All is tried before anything is saved.
+
+    The token is kept in .env, not in the settings.
+    """
     from adapters import registry
-    from bot.config import change, secret_variable
+    from bot.config import build, secret_variable
     from bot.config_file import read
     from bot.environment import Environment, store
     from bot.spelling import did_you_mean
+    from bot.start_record import advice
 
     home: Home = ctx.obj
-    platform = kind or name
+    file, environment = read(home.config), Environment.of(home)
+    build(file, environment)  # a file that is wrong elsewhere is told of first
+    written = file.data.get("channels", {})
+    platform = kind or written.get(name, {}).get("kind", name)
     if platform not in registry.names():
         raise UsageError(f"no channel is called {platform!r}", did_you_mean(platform, registry.names()))
-    section: dict[str, Any] = {"kind": platform} if platform != name else {}
-    section |= dict(_setting(text) for text in extra or ())
-    data = {"channels": {**read(home.config).data.get("channels", {}), name: section}}
-    variable = secret_variable(("channels", name, "token"), data)
+    sections = {"channels": {**written, name: {"kind": platform}}}
+    variable = secret_variable(("channels", name, "token"), sections)
     assert variable is not None, "every platform of today has a token"
-    environment = Environment.of(home)
-    secret = token or environment.get(variable) or output.ask(f"Token of the bot ({variable})", secret=True)
-    if not secret:
-        raise UsageError("no token was given", "Telegram's @BotFather gives one: /newbot")
-    identity = asyncio.run(_check(platform, secret, section))
-    change(home, {("channels", name): section}, {**os.environ, variable: secret})
+    own = dict(_setting(text) for text in extra or ())
+    for key in own:
+        if secret_variable(("channels", name, key), sections):
+            raise UsageError(f"--set {key} would put a secret into the settings", "leave it out: it is asked for")
+    changes = _changes(name, platform, written, own, variable)
+    known = token or environment.get(variable)
+    _drafted(home, name, changes, variable, known or "not asked for yet")  # what is wrong with the rest is told first
+    secret, identity = _proven(home, name, changes, variable, known, is_given=token is not None)
+    draft = _drafted(home, name, changes, variable, secret)
     if environment.get(variable) != secret:
         store(home.env_file, variable, secret)
+    draft.write()
+    if os.environ.get(variable) not in (None, "", secret):
+        output.note(f"The environment has another {variable}, and that wins.")
     link = f"https://t.me/{identity.username}"
-    text = "\n".join(
-        (
-            f"@{identity.username} is connected as channels.{name}; its token is {variable}.",
-            f"Write to it: {link}",
-            "It answers while this runs (a hub that runs already has to be stopped first): limpet run",
-            "It will give you a code; then: limpet pairing approve CODE --owner",
-        )
-    )
-    output.result(text, {"name": name, "kind": platform, "username": identity.username, "link": link}, as_json=json)
+    lines = [f"@{identity.username} is connected as channels.{name}; its token is {variable}.", f"Write to it: {link}"]
+    lines.append(advice(home) or "It answers while this runs: limpet run")
+    lines.append("It will give you a code; then: limpet pairing approve CODE --owner")
+    data = {"name": name, "kind": platform, "username": identity.username, "link": link}
+    output.result("\n".join(lines), data, as_json=json)
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -94,22 +106,63 @@ def _setting(text: str) -> tuple[str, Any]:
         return key, value
 
 
-async def _check(platform: str, secret: str, section: dict[str, Any]) -> Any:
-    """Ask the platform who the token belongs to. Raises BotError with the platform's word."""
+def _changes(
+    name: str, platform: str, written: Mapping[str, Any], extra: Mapping[str, Any], variable: str
+) -> dict[Key, Any]:
+    """What is set in the file: a new section, or only what differs in one that is there."""
+    own = {**({"kind": platform} if platform != name else {}), **extra}
+    if name not in written:
+        return {("channels", name): own}
+    if "token" in written[name]:
+        own["token"] = f"${{{variable}}}"
+    return {("channels", name, key): value for key, value in own.items()}
+
+
+def _drafted(home: Home, name: str, changes: Mapping[Key, Any], variable: str, secret: str) -> Draft:
+    """The file with the channel, checked as a whole. Raises BotError where the channel could not be started."""
+    from bot.config import Draft
+
+    draft = Draft.of(home, changes, {**os.environ, variable: secret})
+    if problem := draft.settings.degraded.get(name):
+        raise BotError(problem.message, problem.mend)
+    return draft
+
+
+def _proven(
+    home: Home, name: str, changes: Mapping[Key, Any], variable: str, secret: str | None, *, is_given: bool
+) -> tuple[str, Any]:
+    """The token and whose it is, by the platform's word. A person is asked for one, again where it is refused."""
+    from adapters.errors import AuthFailed
+    from bot.environment import Environment
+
+    place = "" if is_given or not secret else f" (it is {variable} of {Environment.of(home).place(variable)})"
+    while True:
+        secret = secret or output.ask(f"Token of the bot ({variable})", secret=True)
+        if not secret:
+            raise UsageError("no token was given", "Telegram's @BotFather gives one: /newbot")
+        section = _drafted(home, name, changes, variable, secret).settings.channels[name]
+        try:
+            return secret, asyncio.run(_identity(section))
+        except AuthFailed as error:
+            if is_given or not output.is_interactive():
+                raise BotError(f"{error}{place}") from error
+            output.note(f"{error}{place}")
+            secret, place = None, ""
+
+
+async def _identity(section: ChannelSettings[Any]) -> Any:
+    """Ask the platform whose the account is. Raises AuthFailed, and BotError with the platform's word."""
     from adapters import registry
-    from adapters.errors import AdapterError, AuthFailed, Unreachable
+    from adapters.errors import AdapterError, Ambiguous, AuthFailed
     from bot.errors import Unavailable
 
-    model = registry.settings_model(platform)
-    own = {key: value for key, value in section.items() if key in model.model_fields}
-    options = model.model_validate({**own, "token": secret})
     try:
-        return await registry.check(platform, options)
-    except AuthFailed as error:
-        raise BotError(str(error)) from error
-    except Unreachable as error:
-        raise Unavailable(str(error), "nothing was saved; try again when the network is there") from error
+        return await registry.check(section.kind, section.options)
+    except AuthFailed:
+        raise
     except AdapterError as error:
+        if error.may_retry or isinstance(error, Ambiguous):
+            raise Unavailable(str(error), "nothing was saved; try again when the network is there") from error
         raise BotError(str(error)) from error
 
 
@@ -118,6 +171,7 @@ def remove(ctx: typer.Context, name: NameArgument, yes: YesOption = False, json:
     """Take an account out of the settings. Its token stays in .env until you delete it there."""
     from bot.config import change
     from bot.config_file import read
+    from bot.start_record import advice
 
     home: Home = ctx.obj
     if name not in read(home.config).data.get("channels", {}):
@@ -126,3 +180,5 @@ def remove(ctx: typer.Context, name: NameArgument, yes: YesOption = False, json:
         output.fail("nothing was changed")
     change(home, {("channels", name): None})
     output.result(f"channels.{name} is removed.", {"removed": name}, as_json=json)
+    if word := advice(home):
+        output.note(word)

@@ -3,28 +3,64 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bot.cli import output
 from bot.cli.options import AgentOption, JsonOption
 from bot.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from adapters.terminal import Dial, Terminal
     from bot.home import Home
     from bot.settings import Settings
+
+_READING = 'Reading standard input to its end. To leave it out: limpet "a question" </dev/null'
+
+
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """What is wanted: ``once`` is a single question and ``piped`` what came with it, None and "" a conversation."""
+
+    terminal: Terminal
+    home: Home
+    agent: str | None
+    as_json: bool
+    once: str | None
+    piped: str
+
+    async def over(self, dial: Dial, delays: Sequence[float] | None = None) -> int:
+        from adapters.terminal import chat
+
+        return await chat(
+            dial,
+            self.terminal,
+            once=self.once,
+            piped=self.piped,
+            agent=self.agent,
+            history=self.home.state / "chat_history",
+            as_json=self.as_json,
+            delays=delays,
+        )
 
 
 def command(
     ctx: typer.Context,
     once: Annotated[
-        str | None, typer.Option("--once", help="Answer this and leave; - reads it from standard input.")
+        str | None,
+        typer.Option(
+            "--once", help="Answer this and leave; what is piped in comes with it. - reads it all from there."
+        ),
     ] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
     """Talk here. Without a terminal each line of standard input is a message, answered before the next is read."""
+    from adapters.terminal import Terminal
     from bot.config import load
 
     home: Home = ctx.obj
@@ -33,26 +69,38 @@ def command(
         from bot.spelling import did_you_mean
 
         raise UsageError(f"no agent is called {agent!r}", did_you_mean(agent, settings.agents))
-    return asyncio.run(_chat(settings, home, once=once, agent=agent, as_json=json))
+    terminal = Terminal.of_process()
+    question, piped = _input(terminal, once)
+    return asyncio.run(_chat(settings, _Talk(terminal, home, agent, json, question, piped)))
 
 
-async def _chat(settings: Settings, home: Home, *, once: str | None, agent: str | None, as_json: bool) -> int:
-    from adapters.terminal import Terminal, to_socket, whole_input
+def _input(terminal: Terminal, once: str | None) -> tuple[str | None, str]:
+    """The single question (None for a conversation), and what standard input brings beside it."""
+    from adapters.terminal import InputTooLarge, piped_input, whole_input
+
+    if once is None:
+        return None, ""
+    try:
+        if once != "-":
+            return once, piped_input(terminal.stdin, lambda: output.note(_READING))
+        text = whole_input(terminal.stdin)
+    except InputTooLarge as error:
+        raise UsageError(str(error), "pipe a part of it: head -c 200000 FILE | limpet …") from error
+    if not text.strip():
+        raise UsageError("standard input is empty", 'say something: limpet "a question"')
+    return text, ""
+
+
+async def _chat(settings: Settings, talk: _Talk) -> int:
+    from adapters.terminal import to_socket
     from bot.lock import Lock
 
-    terminal = Terminal.of_process()
-    if once == "-":
-        once = whole_input(terminal.stdin)
-        if not once.strip():
-            raise UsageError("standard input is empty", 'say something: limpet "a question"')
-    if Lock(home.lock).holder() is not None:
-        return await _talk(to_socket(home.socket), terminal, home, once=once, agent=agent, as_json=as_json)
-    return await _alone(settings, home, terminal, once=once, agent=agent, as_json=as_json)
+    if Lock(talk.home.lock).holder() is not None:
+        return await talk.over(to_socket(talk.home.socket))
+    return await _alone(settings, talk)
 
 
-async def _alone(
-    settings: Settings, home: Home, terminal: Terminal, *, once: str | None, agent: str | None, as_json: bool
-) -> int:
+async def _alone(settings: Settings, talk: _Talk) -> int:
     """Be a hub with this one terminal until the conversation ends."""
     import socket
 
@@ -61,15 +109,13 @@ async def _alone(
     from bot.logs import configure
     from bot.terminal import terminal_door
 
-    configure(home)
+    configure(talk.home)
     ours, theirs = socket.socketpair()
     door = terminal_door(connected=ours)
-    async with Hub.open(settings, home, [door.adapter]) as hub:
+    async with Hub.open(settings, talk.home, [door.adapter]) as hub:
         door.attach(hub)
         serving = asyncio.create_task(hub.run(), name="hub")
-        talking = asyncio.create_task(
-            _talk(to_peer(theirs), terminal, home, once=once, agent=agent, as_json=as_json), name="console"
-        )
+        talking = asyncio.create_task(talk.over(to_peer(theirs), delays=()), name="console")  # it never comes back
         try:
             await asyncio.wait([serving, talking], return_when=asyncio.FIRST_COMPLETED)
             if serving.done() and not serving.cancelled() and (error := serving.exception()):
@@ -79,12 +125,3 @@ async def _alone(
             for task in (talking, serving):
                 task.cancel()
             await asyncio.gather(talking, serving, return_exceptions=True)
-
-
-async def _talk(
-    dial: Dial, terminal: Terminal, home: Home, *, once: str | None, agent: str | None, as_json: bool
-) -> int:
-    from adapters.terminal import chat
-
-    history = home.state / "chat_history"
-    return await chat(dial, terminal, once=once, agent=agent, history=history, as_json=as_json)

@@ -11,8 +11,20 @@ from bot.cli import output
 _BASH = """\
 # To have it in every shell, add to ~/.bashrc: eval "$(limpet completion bash)"
 _limpet() {
-    local IFS=$'\\n'
-    COMPREPLY=($(limpet completion --words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    local IFS=$'\\n' word before n=0
+    local -a words
+    # bash cuts words at ":", as in telegram:123. They are put together again; what bash has of one already is cut off.
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD}"; do
+        if [[ $n -gt 0 && ( $word == : || ${words[n-1]} == *: ) ]]; then
+            words[n-1]+=$word
+        else
+            words[n++]=$word
+        fi
+    done
+    COMPREPLY=($(limpet completion --words "${words[@]}" 2>/dev/null))
+    [[ $COMP_WORDBREAKS != *:* ]] && return
+    before=${words[n-1]%"${words[n-1]##*:}"}
+    COMPREPLY=("${COMPREPLY[@]#"$before"}")
 }
 complete -o default -F _limpet limpet
 """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from datetime import date, time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,60 +49,72 @@ def check(ctx: typer.Context, json: JsonOption = False) -> int:
 def get(ctx: typer.Context, key: KeyArgument = "", json: JsonOption = False) -> None:
     """Print a setting as it counts: from the environment, the file or its default. Without KEY: what the file sets."""
     from bot.config import load
-    from bot.config_file import read, toml_value
+    from bot.config_file import dotted, read, toml_value
 
     home: Home = ctx.obj
     file = read(home.config)
     settings = load(home)
     path = _path(key) if key else ()
     value = _at(path, _shown((), _effective(settings, file) if path else file.data, file), file)
-    if isinstance(value, Mapping):
-        text = "\n".join(f"{name} = {toml_value(leaf)}" for name, leaf in _leaves((), value))
-    elif value is None:
+    if value is None:
         output.note(f"{key} is not set")
-        text = ""
+    elif not (path or value):
+        output.note(f"Nothing is set in {home.config}: everything has its default.")
+        value = {}
+    if _holds_tables(value):
+        text = "\n".join(f"{dotted(own)} = {toml_value(leaf)}" for own, leaf in _leaves(path, value))
     else:
-        text = value if isinstance(value, str) else toml_value(value)
+        text = "" if value is None or not (path or value) else value if isinstance(value, str) else toml_value(value)
     output.result(text, {"key": key, "value": value}, as_json=json)
 
 
 @app.command("set", context_settings={"ignore_unknown_options": True})  # a value may be -100123
 def set_value(ctx: typer.Context, key: KeyArgument, value: ValueArgument, json: JsonOption = False) -> None:
     """Change a setting, if the whole is valid then. A secret is kept in .env, and the file only names it."""
-    from bot.config import Draft, secret_variable
+    from bot.config import secret_variable
     from bot.config_file import read
-    from bot.environment import references, store
+    from bot.environment import references
 
     home: Home = ctx.obj
     path = _path(key)
     file = read(home.config)
     old = _raw(path, file)
     variable = None if any(references(value)) else secret_variable(path, file.data)
-    if variable is None:
-        new = _accepted(home, path, value)
-    else:
-        new = f"${{{variable}}}"
-        draft = Draft.of(home, {path: new}, {**os.environ, variable: value})
-        store(home.env_file, variable, value)
-        draft.write()
-        output.note(f"The value is in {home.env_file} as {variable}")
+    new = _accepted(home, path, value) if variable is None else _stored(home, path, variable, value)
     _tell(key, _shown(path, old, file), _shown(path, new, file), json)
+    for word in _after_change(home, path):
+        output.note(word)
 
 
 @app.command()
 def unset(ctx: typer.Context, key: KeyArgument, json: JsonOption = False) -> None:
-    """Take a setting out of the file, so that its default counts."""
-    from bot.config import Draft
+    """Take a setting out of the file, so that its default counts; a secret out of .env as well."""
+    from bot.config import Draft, secret_variable, set_by
     from bot.config_file import read
+    from bot.environment import Environment, references, remove
 
     home: Home = ctx.obj
     path = _path(key)
     file = read(home.config)
     old = _raw(path, file)
-    if old is None:
-        raise UsageError(f"{key} is not set in {home.config}", "see what is: limpet config get")
-    Draft.of(home, {path: None}).write()
+    environment = Environment.of(home)
+    variable = secret_variable(path, file.data)
+    is_stored = variable in environment.stored
+    if old is None and not is_stored:
+        setter = set_by(path, file, environment)
+        mend = f"{setter} sets it, in {environment.place(setter)}" if setter else "see what is: limpet config get"
+        raise UsageError(f"{key} is not set in {home.config}", mend)
+    if old is not None:
+        Draft.of(home, {path: None}).write()
+    if variable is not None and is_stored:
+        if variable in references(read(home.config).data):
+            output.note(f"{variable} stays in {home.env_file}: another setting names it.")
+        else:
+            remove(home.env_file, variable)
+            output.note(f"{variable} is taken out of {home.env_file}.")
     _tell(key, _shown(path, old, file), None, json)
+    for word in _after_change(home, path):
+        output.note(word)
 
 
 @app.command()
@@ -112,23 +125,28 @@ def path(ctx: typer.Context, json: JsonOption = False) -> None:
 
 
 def _model_problems(settings: Settings, home: Home) -> Iterator[Problem]:
-    """Names of models that mean nothing, or whose weights are not here."""
-    from agents.catalog import resolve
-    from agents.errors import ModelError
-    from agents.weights import WeightsStore
-    from bot.config_file import key_of, read
+    """Models that can't answer: the name means nothing, or there is no key, no package, no weights."""
+    from bot.config import set_by
+    from bot.config_file import dotted, read
     from bot.environment import Environment
+    from bot.models import obstacle
 
     file = read(home.config)
-    variables = Environment.of(home).variables
-    named = {"models.default": None, **{f"agents.{n}.model": a.model for n, a in settings.agents.items() if a.model}}
+    environment = Environment.of(home)
+    named: dict[Key, str | None] = {("models", "default"): None}
+    named |= {("agents", name, "model"): own.model for name, own in settings.agents.items() if own.model}
     for key, name in named.items():
-        try:
-            resolve(settings.models, variables, WeightsStore(home.models), name)
-        except ModelError as error:
-            place = file.position(key_of(key)) if file.has(key_of(key)) else None
-            line, column = (place.line, place.column) if place else (None, None)
-            yield Problem(f"{key}: {error}", key=key, file=file.path if place else None, line=line, column=column)
+        if problem := obstacle(name, settings, home):
+            setter = set_by(key, file, environment)
+            place = file.position(key) if file.has(key) and setter is None else None
+            yield Problem(
+                f"{setter or dotted(key)}: {problem.message}",
+                problem.mend,
+                dotted(key),
+                file=file.path if place else None,
+                line=place.line if place else None,
+                column=place.column if place else None,
+            )
 
 
 def _path(key: str) -> Key:
@@ -156,6 +174,43 @@ def _accepted(home: Home, path: Key, text: str) -> Any:
         Draft.of(home, {path: text}).write()  # an id such as 123456789 is a text that looks like a number
         return text
     return value
+
+
+def _stored(home: Home, path: Key, variable: str, value: str) -> str:
+    """Keep the secret ``value`` in .env and have ``path`` name it; what the file says now."""
+    from bot.config import Draft
+    from bot.environment import store
+
+    new = f"${{{variable}}}"
+    draft = Draft.of(home, {path: new}, {**os.environ, variable: value})
+    try:
+        store(home.env_file, variable, value)
+    except ValueError as error:
+        raise UsageError(str(error), "a secret is one line") from error
+    draft.write()
+    output.note(f"The value is in {home.env_file} as {variable}.")
+    if os.environ.get(variable) not in (None, "", value):
+        output.note(f"The environment has another {variable}, and that wins.")
+    return new
+
+
+def _after_change(home: Home, path: Key) -> Iterator[str]:
+    """What to know once ``path`` was changed: who else sets it, which agent can't answer now, who has to be told."""
+    from bot.config import load, set_by
+    from bot.config_file import dotted, read
+    from bot.environment import Environment, references
+    from bot.health import speechless
+    from bot.start_record import advice
+
+    environment = Environment.of(home)
+    file = read(home.config)
+    setter = set_by(path, file, environment)
+    if setter is not None and setter not in references(_raw(path, file)):
+        yield f"{setter} in {environment.place(setter)} sets {dotted(path)}, and that wins."
+    if path[0] in ("models", "agents"):
+        yield from (f"Note: {finding.what} — {finding.mend}" for finding in speechless(load(home), home))
+    if word := advice(home):
+        yield word
 
 
 def _tell(key: str, old: Any, new: Any, as_json: bool) -> None:
@@ -192,9 +247,11 @@ def _shown(path: Key, value: Any, file: ConfigFile) -> Any:
 
     if isinstance(value, Mapping):
         return {name: _shown((*path, name), own, file) for name, own in value.items()}
+    if isinstance(value, set | frozenset):
+        value = sorted(value)
     if isinstance(value, list | tuple):
         return [_shown((*path, index), own, file) for index, own in enumerate(value)]
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, bool | int | float | date | time):
         return value
     text = value.get_secret_value() if hasattr(value, "get_secret_value") else str(value)
     return masked(text) if is_secret(path, file.data) and not any(references(text)) else text
@@ -202,29 +259,35 @@ def _shown(path: Key, value: Any, file: ConfigFile) -> Any:
 
 def _at(path: Key, values: Any, file: ConfigFile) -> Any:
     """The value at ``path``. Raises UsageError where there is no such setting."""
+    from bot.config_file import dotted
     from bot.config_keys import fields_of
     from bot.spelling import did_you_mean
 
     node = values
     for depth, part in enumerate(path):
-        try:
+        if isinstance(part, int) and isinstance(node, list):
+            if part >= len(node):
+                raise UsageError(f"{dotted(path[:depth])} has no item {part}", f"it has {len(node)}, from [0] on")
             node = node[part]
-        except (LookupError, TypeError):
-            known: Sequence[str] = list(
-                fields_of(path[:depth], file.data) or (node if isinstance(node, Mapping) else ())
-            )
+        elif isinstance(node, Mapping) and part in node:
+            node = node[part]
+        else:
+            known = list(fields_of(path[:depth], file.data) or (node if isinstance(node, Mapping) else ()))
             if part in known:
                 return None
-            raise UsageError(f"unknown key {str(part)!r}", did_you_mean(str(part), known)) from None
+            raise UsageError(f"unknown key {str(part)!r}", did_you_mean(str(part), known))
     return node
 
 
-def _leaves(path: Key, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The dotted names and values below ``values``, without what is not set."""
-    from bot.config_file import dotted
+def _leaves(path: Key, value: Any) -> Iterator[tuple[Key, Any]]:
+    """The paths and values below ``value``, without what is not set."""
+    if _holds_tables(value):
+        for name, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _leaves((*path, name), inner)
+    elif value is not None:
+        yield path, value
 
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves((*path, name), value)
-        elif value is not None:
-            yield dotted((*path, name)), value
+
+def _holds_tables(value: Any) -> bool:
+    """Whether ``value`` is a table, or a list of them, with something in it."""
+    return bool(value) and (isinstance(value, Mapping) or (isinstance(value, list) and isinstance(value[0], Mapping)))

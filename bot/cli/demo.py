@@ -57,7 +57,12 @@ def _limpet(home: Home, *args: str) -> str:
     environ["LIMPET_HOME"] = str(home.root)
     with output.progress("Thinking"):
         done = subprocess.run(  # noqa: S603 - this very program, with words of ours
-            [sys.executable, "-m", "bot", *args], env=environ, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "bot", *args],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
     if done.returncode not in (0, 1):  # 1: it could not answer, which the last question is meant to show
         output.fail(f"the demo failed: {done.stderr.strip() or done.returncode}", "please report it")

@@ -7,7 +7,7 @@ everything else in the file and every line a person wrote in USER.md is left alo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ import typer
 
 from bot.cli import output
 from bot.cli.options import JsonOption, YesOption
-from bot.errors import UsageError
+from bot.errors import ConfigError, Problem
 from bot.home import Home
 from bot.zone import machine_zone, suggested, zone
 
@@ -33,6 +33,9 @@ _TEMPLATE = """\
 {model}
 # To answer on Telegram too: limpet channels add telegram
 """
+
+_READY = "Ready. Talk: limpet"
+_WITHOUT_MODEL = "Ready, without a model. Get one: limpet models pull smollm2"
 
 NameOption = Annotated[str, typer.Option(help="What the assistant calls you.")]
 LanguageOption = Annotated[str, typer.Option(help="The language you speak with it.")]
@@ -63,23 +66,39 @@ def command(
     json: JsonOption = False,
 ) -> None:
     """Set up: who you are, where your days begin, which model answers. Asks at a terminal, unless told by options."""
+    from bot.models import obstacle
+    from bot.start_record import advice
+
     home: Home = ctx.obj
     given = _Answers(name, language, time_zone, model, base_url)
     asks = not yes and not any((name, language, time_zone, model, base_url)) and output.is_interactive()
     answers = _asked(home) if asks else given
     if not answers.time_zone and (here := machine_zone()):
-        answers = _Answers(answers.name, answers.language, here.key, answers.model, answers.base_url)
-    _check(answers)
-    draft, settings, changes = _draft(home, answers)
-    model_name, why = _model(settings, home)
+        answers = replace(answers, time_zone=here.key)
+    draft, settings, changes = _checked(home, answers)
     if draft is not None:
         draft.write()
+    if asks:
+        _ask_for_key(settings, home)
     root = settings.workspace(settings.default_agent, home)
     for line in _write_profile(root, answers):
         output.note(line)
+    if word := advice(home):
+        output.note(word)
+    model_name, why = _model(settings, home)
+    problem = obstacle(None, settings, home)
     lines = [*changes, f"settings   {home.config}", f"memory     {root}", f"model      {model_name or why}"]
-    lines.append("Ready. Talk: limpet" if model_name else "Ready, without a model. Get one: limpet models pull smollm2")
-    data = {"config": str(home.config), "workspace": str(root), "model": model_name, "changed": changes}
+    if problem is not None:
+        lines.append(f"Ready, but nothing can answer yet: {problem}")
+    else:
+        lines.append(_READY if model_name else _WITHOUT_MODEL)
+    data = {
+        "config": str(home.config),
+        "workspace": str(root),
+        "model": model_name,
+        "problem": problem.as_dict() if problem else None,
+        "changed": changes,
+    }
     output.result("\n".join(lines), data, as_json=json)
 
 
@@ -97,23 +116,83 @@ def _asked(home: Home) -> _Answers:
     while zone(time_zone) is None:
         near = suggested(time_zone)
         time_zone = output.ask(f"{time_zone!r} is no time zone. Which one?", near or "UTC")
-    model, why = _model(settings, home)
-    output.note(f"Model: {model} ({why})" if model else f"Model: {why}")
-    chosen = output.ask(
-        "Another model, as provider/model? (ollama looks for a local Ollama)", settings.models.default or ""
-    )
-    if chosen == "ollama":
-        chosen = _local_model(home)
-    return _Answers(name, language, time_zone, chosen, "")
+    return _Answers(name, language, time_zone, _asked_model(settings, home), "")
 
 
-def _check(answers: _Answers) -> None:
+def _asked_model(settings: Settings, home: Home) -> str:
+    """A model whose name means something; "" for the one that is there."""
+    if problem := _meaningless(settings, home):
+        output.note(f"Model: {problem}")
+    else:
+        model, why = _model(settings, home)
+        output.note(f"Model: {model} ({why})" if model else f"Model: {why}")
+    question = "Another model, as provider/model? (ollama looks for a local Ollama)"
+    while True:
+        chosen = output.ask(question, settings.models.default or "")
+        if chosen == "ollama":
+            chosen = _local_model(home)
+        tried = settings.model_copy(update={"models": settings.models.model_copy(update={"default": chosen})})
+        problem = _meaningless(tried, home) if chosen else None
+        if problem is None:
+            return chosen
+        output.note(str(problem))
+        question = "Which model?"
+
+
+def _ask_for_key(settings: Settings, home: Home) -> None:
+    """The key of the model, where that is all it lacks; kept in .env."""
+    from agents.catalog import check, resolve
+    from agents.errors import MissingKey, ModelError
+    from agents.weights import WeightsStore
+    from bot.environment import Environment, store
+
+    variables, weights = Environment.of(home).variables, WeightsStore(home.models)
+    try:
+        if choice := resolve(settings.models, variables, weights):
+            check(choice, variables, weights)
+    except MissingKey as error:
+        output.note(f"{error.what}.")
+        if key := output.ask(f"The key, kept in {home.env_file} (Return: later)", secret=True):
+            store(home.env_file, error.variable, key)
+    except ModelError:  # told at the end
+        pass
+
+
+def _checked(home: Home, answers: _Answers) -> tuple[Draft | None, Settings, list[str]]:
+    """What is to be written, as ``_draft`` says. Raises ConfigError with every problem of the answers at once."""
+    problems = []
     if answers.time_zone and zone(answers.time_zone) is None:
         near = suggested(answers.time_zone)
         mend = f"did you mean {near!r}?" if near else "use a name such as Europe/Berlin"
-        raise UsageError(f"{answers.time_zone!r} is no time zone", mend)
+        problems.append(Problem(f"{answers.time_zone!r} is no time zone", mend))
     if answers.base_url and not answers.model:
-        raise UsageError("--base-url needs to know which model is there", "add --model NAME")
+        problems.append(Problem("--base-url needs to know which model is there", "add --model NAME"))
+        answers = replace(answers, base_url="")
+    try:
+        draft, settings, changes = _draft(home, answers)
+    except ConfigError as error:
+        raise ConfigError([*problems, *error.problems]) from error
+    if problem := _meaningless(settings, home):
+        problems.append(problem)
+    if problems:
+        raise ConfigError(problems)
+    return draft, settings, changes
+
+
+def _meaningless(settings: Settings, home: Home) -> Problem | None:
+    """Why the name of the default model means nothing; None when it does, whether or not the model can answer yet."""
+    from agents.catalog import resolve
+    from agents.errors import ModelError, UnknownModel
+    from agents.weights import WeightsStore
+    from bot.environment import Environment
+
+    try:
+        resolve(settings.models, Environment.of(home).variables, WeightsStore(home.models))
+    except UnknownModel as error:
+        return Problem(error.what, error.mend or None)
+    except ModelError:  # it is known, and something else is amiss with it
+        pass
+    return None
 
 
 def _draft(home: Home, answers: _Answers) -> tuple[Draft | None, Settings, list[str]]:
@@ -184,7 +263,7 @@ def _model(settings: Settings, home: Home) -> tuple[str | None, str]:
     try:
         choice = resolve(settings.models, variables, WeightsStore(home.models))
     except ModelError as error:
-        raise UsageError(str(error)) from error
+        return None, error.what
     if choice is None:
         return None, "none yet: no key in the environment, no embedded model"
     why = f"{found_keys(variables)[0]} is set" if choice.why == "key found" else choice.why

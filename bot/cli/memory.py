@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bot.cli import output
+from bot.cli import memory_index, output
+from bot.cli.memory_use import FolderOption, Which, agent_called
+from bot.cli.memory_use import count as counted
 from bot.cli.options import AgentOption, JsonOption
 
 if TYPE_CHECKING:
     from bot.home import Home
-    from workspaces.memory import Hit, Memory
+    from workspaces.memory import Change, Hit
 
 app = typer.Typer(help="Search what an agent knows, read it, see where it lies, take the last note back.")
 
-Result = TypeVar("Result")
+_MOST_LINES = 120
+"""Of a file that is named without a place in it."""
 
 
 @app.command()
@@ -29,12 +30,14 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for, in plain words.")],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=50, help="How many notes at most.")] = 6,
     agent: AgentOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> int:
     """Find notes by words and by meaning, best first. Exit code 1: nothing fits."""
     from workspaces.scope import Scope
 
-    result = _with(ctx.obj, agent, lambda memory: memory.search(query, scope=Scope.home(), limit=limit))
+    which = Which(ctx.obj, agent, folder)
+    result = which.use(lambda memory: memory.search(query, scope=Scope.home(), limit=limit))
     for warning in result.warnings:
         output.note(warning)
     if not result.hits and not json:
@@ -53,66 +56,30 @@ def search(
 @app.command()
 def get(
     ctx: typer.Context,
-    path: Annotated[str, typer.Argument(help="A file as a search names it: memory/2026-11-30.md")],
-    start: Annotated[int, typer.Option(min=1, help="The first line.")] = 1,
-    lines: Annotated[int, typer.Option(min=1, help="How many lines.")] = 120,
+    path: Annotated[str, typer.Argument(help="A file or a place as a search names it: memory/2026-11-30.md#L3-L9")],
+    start: Annotated[int | None, typer.Option(min=1, help="The first line.")] = None,
+    lines: Annotated[int | None, typer.Option(min=1, help="How many lines.")] = None,
     agent: AgentOption = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Print a part of a memory file."""
+    """Print a part of a memory file; what --start and --lines say goes before #L3-L9. Exit code 1: nothing is there."""
     from workspaces.memory import OutOfReach
     from workspaces.scope import Scope
 
+    file, first, count = _place(path)
+    first, count = start or first, lines or count
     try:
-        excerpt = _with(ctx.obj, agent, lambda memory: memory.get(path, scope=Scope.home(), start=start, lines=lines))
+        which = Which(ctx.obj, agent, folder)
+        excerpt = which.use(lambda memory: memory.get(file, scope=Scope.home(), start=first, lines=count))
     except OutOfReach as error:
-        output.fail(str(error), "name a file as limpet memory search shows it")
+        output.fail(str(error).rstrip("."), "find one: limpet memory search WORDS")
     if excerpt.note:
         output.note(excerpt.note)
+    elif not excerpt.text:
+        output.note(f"{file} has {counted(excerpt.total, 'line')}: there is nothing from line {first} on.")
     output.result(excerpt.text.rstrip("\n"), asdict(excerpt), as_json=json)
     return 0 if excerpt.text else 1
-
-
-@app.command()
-def status(ctx: typer.Context, agent: AgentOption = None, json: JsonOption = False) -> int:
-    """What is indexed and how it is searched. Exit code 1 when something is amiss."""
-    found = _with(ctx.obj, agent, lambda memory: memory.status())
-    how = {
-        "hybrid": f"by words and by meaning ({found.embedder})",
-        "keyword": "by words only; by meaning as well: limpet config set memory.embedder static",
-        "scan": "by reading every file, without an index",
-    }[found.mode]
-    rows = [
-        ("search", how),
-        ("indexed", f"{found.files} files, {found.chunks} pieces, {found.vectors} of them by meaning"),
-        ("index", f"{found.index_path} ({found.index_bytes / 1000:.0f} kB)"),
-        *(("warning", warning) for warning in found.warnings),
-    ]
-    output.result(output.table(rows), asdict(found), as_json=json)
-    return 1 if found.warnings else 0
-
-
-@app.command()
-def index(ctx: typer.Context, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Bring the index up to date now. Searching does it by itself; this shows how far it is."""
-
-    async def sync(memory: Memory) -> Any:
-        with output.progress("Reading notes", 1.0) as advance:
-            shown = 0.0
-
-            def progress(done: int, total: int) -> None:
-                nonlocal shown
-                advance(done / max(total, 1) - shown)
-                shown = done / max(total, 1)
-
-            return await memory.sync(progress)
-
-    report = _with(ctx.obj, agent, sync)
-    text = (
-        f"{report.added} files added, {report.changed} changed, {report.removed} removed, {report.unchanged} unchanged"
-        f"; {report.embedded} pieces embedded"
-    )
-    output.result(text, asdict(report), as_json=json)
 
 
 @app.command()
@@ -122,47 +89,62 @@ def path(ctx: typer.Context, agent: AgentOption = None, json: JsonOption = False
 
     home: Home = ctx.obj
     settings = load(home)
-    folder = settings.workspace(_agent(agent, settings), home)
+    folder = settings.workspace(agent_called(agent, settings), home)
     output.result(str(folder), {"path": str(folder)}, as_json=json)
 
 
 @app.command()
 def undo(ctx: typer.Context, agent: AgentOption = None, json: JsonOption = False) -> int:
-    """Take back the last note that was written. What you edited yourself since is left alone."""
+    """Take back the last write, whatever it was. What you edited yourself since is left alone."""
     from workspaces.scope import Scope
 
-    undone = _with(ctx.obj, agent, lambda memory: memory.undo(scope=Scope.home()))
+    undone = Which(ctx.obj, agent).use(lambda memory: memory.undo(scope=Scope.home()))
     if undone is None:
         output.fail("there is nothing to take back", code=1)
     if undone.edited:
-        output.note(f"You edited that note since, so it stays: {undone.path}")
-    text = "" if undone.edited else f"Taken back from {undone.path}: {undone.text.strip()}"
-    output.result(text, asdict(undone), as_json=json)
+        output.note(undone.reason or f"You edited that note since, so it stays: {undone.path}")
+    done = [f"Taken back from {undone.path}: {undone.text.strip()}"] if undone.text else []
+    done += [f"Put back into {undone.path}: {undone.removed.strip()}"] if undone.removed else []
+    output.result("" if undone.edited else "\n".join(done), asdict(undone), as_json=json)
     return 1 if undone.edited else 0
 
 
-def _agent(name: str | None, settings: Any) -> str:
-    from bot.errors import UsageError
-    from bot.spelling import did_you_mean
+@app.command()
+def changes(
+    ctx: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 20,
+    agent: AgentOption = None,
+    json: JsonOption = False,
+) -> int:
+    """What the agent wrote, newest first, and what was taken back. Exit code 1: nothing yet."""
+    from workspaces.scope import Scope
 
-    if name is not None and name not in settings.agents:
-        raise UsageError(f"no agent is called {name!r}", did_you_mean(name, settings.agents))
-    return name or settings.default_agent
+    found = Which(ctx.obj, agent).use(lambda memory: memory.changes(scope=Scope.home(), limit=limit))
+    if not found and not json:
+        output.note("Nothing was written yet.")
+    output.result("\n\n".join(map(_change, found)), {"changes": [asdict(one) for one in found]}, as_json=json)
+    return 0 if found else 1
 
 
-def _with(home: Home, agent: str | None, use: Callable[[Memory], Awaitable[Result]]) -> Result:
-    """Use the memory of ``agent``, beside a running hub or without one."""
-    from bot.config import load
-    from bot.roster import open_memory
+for _command in (memory_index.status, memory_index.index, memory_index.rebuild, memory_index.watch, memory_index.bench):
+    app.command()(_command)
 
-    settings = load(home)
-    name = _agent(agent, settings)
 
-    async def run() -> Result:
-        async with open_memory(name, settings, home) as memory:
-            return await use(memory)
+def _change(change: Change) -> str:
+    """When and where, then the lines that went and those that came."""
+    by = f" by {change.by}" if change.by else ""
+    fate = "  (taken back)" if change.taken_back else "  (you edited it since)" if change.edited else ""
+    lines = [f"- {line}" for line in change.removed.splitlines()] + [f"+ {line}" for line in change.added.splitlines()]
+    return "\n".join([f"{change.at:%Y-%m-%d %H:%M} {change.kind} {change.path}{by}{fate}", *lines])
 
-    return asyncio.run(run())
+
+def _place(text: str) -> tuple[str, int, int]:
+    """The file, the first line and how many: all of ``memory/a.md#L3-L9``, where a search says so, or of a file."""
+    cited = re.fullmatch(r"(.+)#L(\d+)(?:-L?(\d+))?", text)
+    if cited is None:
+        return text, 1, _MOST_LINES
+    first = max(int(cited[2]), 1)
+    return cited[1], first, max(int(cited[3] or first) - first + 1, 1)
 
 
 def _as_dict(hit: Hit) -> dict[str, Any]:

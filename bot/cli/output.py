@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, TextIO
 
-from bot.errors import BotError, ConfigError, UsageError
+from bot.errors import BotError, ConfigError, Unavailable, UsageError
 
 SCHEMA = 1
 """The version of every JSON object that commands print. Raised when a key is removed or changes its meaning."""
@@ -26,9 +26,21 @@ _PATIENCE_SECONDS = 1.0
 def result(text: str, data: Mapping[str, Any], *, as_json: bool) -> None:
     """The outcome of a command: ``text`` for a person, or ``data`` as one JSON object. An empty text prints nothing."""
     if as_json:
-        print(json.dumps({"schema": SCHEMA, **data}, ensure_ascii=False, default=str))
-    elif text:
-        print(text)
+        text = json.dumps({"schema": SCHEMA, **data}, ensure_ascii=False, default=str)
+    if not text:
+        return
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        silence_stdout()
+        raise Unavailable(f"standard output can't be written: {error.strerror}", "is that disk full?") from error
+
+
+def silence_stdout() -> None:
+    """Nothing more is written to a stream that can't take it, not even what is left over at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note(text: str) -> None:

@@ -1,86 +1,247 @@
-"""``limpet pairing``: let people in who wrote to the bot. Works beside a running hub."""
+"""``limpet pairing``: who may talk to the bot, and at which level. A running hub notices each change at once."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from bot.cli import output
 from bot.cli.options import JsonOption
+from bot.errors import UsageError
 
 if TYPE_CHECKING:
     from bot.home import Home
     from bot.pairing import Pairing, PairingRequest
+    from bot.people import People
+    from bot.toml_positions import Key
+    from workspaces.scope import Level
 
-app = typer.Typer(help="Let people in who wrote to the bot and got a pairing code.")
+app = typer.Typer(help="Who may talk to the bot: let people in, change their level, send them away.")
 
 CodeArgument = Annotated[str, typer.Argument(help="The code, as the person saw it.")]
+WhoArgument = Annotated[
+    str, typer.Argument(metavar="WHO", help="The code that the person saw, or an account: telegram:123456789.")
+]
+AccountArgument = Annotated[
+    str, typer.Argument(metavar="WHO", help="An account as `limpet pairing list` shows it: telegram:123456789.")
+]
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Somebody who may talk, by a pairing since ``since`` (ISO 8601) or by a line of the settings, ``place``."""
+
+    channel: str
+    sender: str
+    level: Level
+    name: str = ""
+    since: str = ""
+    place: str = ""
+
+    @property
+    def account(self) -> str:
+        return f"{self.channel}:{self.sender}"
+
+    def as_dict(self) -> dict[str, str | None]:
+        return {
+            "channel": self.channel,
+            "sender": self.sender,
+            "name": self.name,
+            "level": self.level.name.lower(),
+            "since": self.since or None,
+            "place": self.place or None,
+        }
+
+
 @app.command("list")
-def list_codes(ctx: typer.Context, json: JsonOption = False) -> None:
-    """The codes that wait for approval."""
-    waiting = _with(ctx.obj, lambda pairing: pairing.waiting())
+def list_people(ctx: typer.Context, json: JsonOption = False) -> None:
+    """Who waits with a code, and who may talk, since when or by which line of the settings."""
+    home: Home = ctx.obj
+    waiting, known = _everyone(home)
     now = datetime.now(UTC)
     rows = [
-        (r.code, r.account, _who(r), f"{max(0, int((r.expires_at - now).total_seconds() // 60))} min left")
+        ("waiting", r.code, _named(r.name, r.channel, r.sender), f"{_minutes(r.expires_at - now)} min left")
         for r in waiting
     ]
-    if not waiting and not json:
-        output.note("Nobody waits. Whoever writes to the bot first gets a code to show you.")
-    text = output.table(rows) if rows else ""
-    output.result(text, {"waiting": [_shown(request) for request in waiting]}, as_json=json)
+    rows += [
+        (p.level.name.lower(), p.account, _one_line(p.name), f"since {p.since[:10]}" if p.since else p.place)
+        for p in known
+    ]
+    if not rows and not json:
+        output.note("Nobody waits and nobody is known. Whoever writes to the bot first gets a code to show you.")
+    data = {"waiting": [_shown(request) for request in waiting], "people": [person.as_dict() for person in known]}
+    output.result(output.table(rows), data, as_json=json)
 
 
 @app.command()
 def approve(
     ctx: typer.Context,
-    code: CodeArgument,
+    who: WhoArgument,
     owner: Annotated[
         bool, typer.Option("--owner", help="It is you: this account shares the home memory and every right.")
     ] = False,
+    member: Annotated[bool, typer.Option("--member", help="Someone you trust more than a guest.")] = False,
     guest: Annotated[bool, typer.Option("--guest", help="Someone else; nothing is asked.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Let the person with this code in: as a guest with a memory of their own, or as you (--owner)."""
-    from bot.errors import UsageError
-    from workspaces.scope import Level
+    """Let a person in: as a guest with a memory of their own, or as you (--owner).
 
-    if owner and guest:
-        raise UsageError("--owner and --guest exclude each other", "say one of them")
-    if not (owner or guest or json) and output.is_interactive():
-        waiting = next((r for r in _with(ctx.obj, lambda p: p.waiting()) if r.code == code.strip().upper()), None)
-        if waiting is None:
-            _unknown(code)
-        owner = output.confirm(f"Is {_who(waiting)} on {waiting.account} you, the owner?")
-    level = Level.OWNER if owner else Level.GUEST
-    request = _with(ctx.obj, lambda pairing: pairing.approve(code, level))
-    if request is None:
-        _unknown(code)
-    text = f"{_who(request)} on {request.account} is {'you: the owner' if owner else 'a guest'} now."
-    output.result(text, {**_shown(request), "level": level.name.lower()}, as_json=json)
+    Or change the level of one who is in already; a new conversation begins then.
+    """
+    home: Home = ctx.obj
+    wanted = _level(owner=owner, member=member, guest=guest)
+    waiting, known = _everyone(home)
+    request = _waits(who, waiting)
+    if request is not None:
+        person, level = _of(request), wanted if wanted is not None else _asked(request, json)
+        _with(home, lambda pairing, _: pairing.approve(request.code, level))
+    else:
+        person = _find(who, known)
+        level = _changed(person, wanted)
+        if level is not person.level:
+            _with(home, lambda _, people: people.give(person.channel, person.sender, level, person.name))
+    text = f"{_named(person.name, person.channel, person.sender)} is {_called(level)} now."
+    was = person.level.name.lower() if request is None else None
+    data = {**person.as_dict(), "level": level.name.lower(), "was": was}
+    output.result(text, data if request is None else {**_shown(request), **data}, as_json=json)
+    if request is not None and wanted is None and level.name == "GUEST" and not json:
+        output.note(f"If it is you: limpet pairing approve {person.account} --owner")
+
+
+@app.command()
+def revoke(ctx: typer.Context, who: AccountArgument, json: JsonOption = False) -> None:
+    """Send a person away: the next message is a stranger's. What was noted with them stays where it is."""
+    home: Home = ctx.obj
+    waiting, known = _everyone(home)
+    if request := _waits(who, waiting):
+        raise UsageError(f"{who} only waits with a code", f"end it: limpet pairing deny {request.code}")
+    person = _find(who, known)
+    if person.place:
+        output.fail(f"{person.account} is {_called(person.level)} by {person.place}", "take it out there")
+    _with(home, lambda _, people: people.take_away(person.channel, person.sender))
+    text = f"{_named(person.name, person.channel, person.sender)} is a stranger again."
+    output.result(text, {**person.as_dict(), "level": None, "was": person.level.name.lower()}, as_json=json)
+    if left := next((p for p in _everyone(home)[1] if p.account == person.account), None):
+        output.note(f"By {left.place} it may still talk, as {_called(left.level)}: take it out there too.")
 
 
 @app.command()
 def deny(ctx: typer.Context, code: CodeArgument, json: JsonOption = False) -> None:
-    """Forget a code. Its asker may ask again."""
-    request = _with(ctx.obj, lambda pairing: pairing.deny(code))
+    """End a code. Its asker may ask again."""
+    request = _with(ctx.obj, lambda pairing, _: pairing.deny(code))
     if request is None:
-        _unknown(code)
-    output.result(f"The code of {_who(request)} is void.", _shown(request), as_json=json)
+        output.fail(f"no code {code!r} waits", "see those that do: limpet pairing list")
+    text = f"The code of {_named(request.name, request.channel, request.sender)} is void."
+    output.result(text, _shown(request), as_json=json)
 
 
-def _unknown(code: str) -> NoReturn:
-    output.fail(f"no code {code!r} waits", "see those that do: limpet pairing list")
+def _level(*, owner: bool, member: bool, guest: bool) -> Level | None:
+    """The level that the options say; None where they say none."""
+    from workspaces.scope import Level
+
+    said = [level for level, is_said in ((Level.OWNER, owner), (Level.MEMBER, member), (Level.GUEST, guest)) if is_said]
+    if len(said) > 1:
+        names = " and ".join(f"--{level.name.lower()}" for level in said)
+        raise UsageError(f"{names} exclude each other", "say one of them")
+    return said[0] if said else None
 
 
-def _with(home: Home, use: Callable[[Pairing], Awaitable[Result]]) -> Result:
-    """Use the pairing table of ``home``, a running hub or none."""
+def _asked(request: PairingRequest, as_json: bool) -> Level:
+    """The level of a newcomer where no option says it: a guest, unless the person at the terminal says it is them."""
+    from workspaces.scope import Level
+
+    if as_json or not output.is_interactive():
+        return Level.GUEST
+    who = _named(request.name, request.channel, request.sender)
+    return Level.OWNER if output.confirm(f"Is {who} you, the owner?") else Level.GUEST
+
+
+def _changed(person: _Known, wanted: Level | None) -> Level:
+    """The level that somebody known gets."""
+    from workspaces.scope import Level
+
+    if wanted is None:
+        raise UsageError(f"{person.account} is {_called(person.level)} already", "say --owner, --member or --guest")
+    if person.place and person.level is Level.OWNER and wanted is not Level.OWNER:
+        output.fail(f"{person.account} is an owner by {person.place}", "change it there")
+    return wanted
+
+
+def _find(who: str, known: Iterable[_Known]) -> _Known:
+    """The one person of that id. Ends the command where there is none, or several."""
+    found = [person for person in known if who.strip() in (person.account, person.sender)]
+    if not found:
+        called = [p.account for p in known if p.name and p.name.casefold() == who.strip().casefold()]
+        if called:
+            output.fail(f"{who!r} is a name, and names change hands", f"say the account: {' or '.join(called)}")
+        output.fail(f"nobody is known as {who!r}, and no such code waits", "see who is: limpet pairing list")
+    if len(found) > 1:
+        accounts = " or ".join(person.account for person in found)
+        raise UsageError(f"{who!r} is the id of several accounts", f"say which: {accounts}")
+    return found[0]
+
+
+def _waits(who: str, waiting: Iterable[PairingRequest]) -> PairingRequest | None:
+    """The request with this code, or of this account."""
+    code = "".join(who.split()).replace("-", "").upper()
+    return next((r for r in waiting if r.code == code or who.strip() in (f"{r.channel}:{r.sender}", r.sender)), None)
+
+
+def _of(request: PairingRequest) -> _Known:
+    from workspaces.scope import Level
+
+    return _Known(request.channel, request.sender, Level.GUEST, request.name)
+
+
+def _everyone(home: Home) -> tuple[list[PairingRequest], list[_Known]]:
+    """Who waits, and who may talk: of each account the highest level, by pairing or by the settings."""
+
+    async def read(pairing: Pairing, people: People) -> tuple[list[PairingRequest], list[_Known]]:
+        paired = [_Known(p.channel, p.sender, p.level, p.name, p.since) for p in await people.all()]
+        known: dict[str, _Known] = {}
+        for person in (*paired, *_in_settings(home)):
+            other = known.get(person.account)
+            if other is None or person.level > other.level:
+                known[person.account] = person
+        return await pairing.waiting(), [known[account] for account in sorted(known)]
+
+    return _with(home, read)
+
+
+def _in_settings(home: Home) -> Iterator[_Known]:
+    """The owners and the allowed senders that the settings name."""
+    from bot.config import load, set_by
+    from bot.config_file import read
+    from bot.environment import Environment
+    from workspaces.scope import Level
+
+    settings = load(home)
+    file = read(home.config)
+    environment = Environment.of(home)
+
+    def place(key: Key, index: int) -> str:
+        if setter := set_by(key, file, environment):
+            return f"{setter} of {environment.place(setter)}"
+        found = file.position((*key, index))
+        return f"{file.path}:{found.line}" if found else str(file.path)
+
+    for index, owner in enumerate(settings.owners):
+        channel, _, sender = owner.partition(":")
+        yield _Known(channel, sender, Level.OWNER, place=place(("owners",), index))
+    for name, section in settings.channels.items():
+        for index, sender in enumerate(section.allow):
+            if sender != "*":
+                yield _Known(section.kind, sender, Level.GUEST, place=place(("channels", name, "allow"), index))
+
+
+def _with(home: Home, use: Callable[[Pairing, People], Awaitable[Result]]) -> Result:
+    """Use the tables of ``home``, a running hub or none."""
     from bot.app import now
     from bot.pairing import Pairing
     from bot.people import People
@@ -89,18 +250,29 @@ def _with(home: Home, use: Callable[[Pairing], Awaitable[Result]]) -> Result:
     async def run() -> Result:
         async with State.open(home.database) as state:
             people = People(state, owners=(), identities={}, clock=now)
-            return await use(Pairing(state, people, clock=now))
+            return await use(Pairing(state, people, clock=now), people)
 
     return asyncio.run(run())
 
 
-def _who(request: PairingRequest) -> str:
-    """The name, in one harmless line, and the id: names are chosen by whoever asks, ids are not."""
+def _called(level: Level) -> str:
+    return {"OWNER": "you: the owner", "MEMBER": "a member", "GUEST": "a guest"}[level.name]
+
+
+def _named(name: str, channel: str, sender: str) -> str:
+    """The account, and the name in one harmless line: names are chosen by whoever asks, ids are not."""
+    account = _one_line(f"{channel}:{sender}")
+    return f"{_one_line(name)} ({account})" if _one_line(name) else account
+
+
+def _one_line(text: str) -> str:
     from agents.quoting import one_line
 
-    name = one_line(request.name, 40)
-    sender = one_line(request.sender, 40)
-    return f"{name} (id {sender})" if name else f"id {sender}"
+    return one_line(text, 40)
+
+
+def _minutes(left: Any) -> int:
+    return max(0, int(left.total_seconds() // 60))
 
 
 def _shown(request: PairingRequest) -> dict[str, str]:

@@ -46,6 +46,7 @@ def explain(
 
     home: Home = ctx.obj
     settings = load(home)
+    _check(settings, channel, account)
     name = account or _account(settings, channel)
     kind: Kind = "group" if group or thread or space else "direct"
     address = Address(channel, name, chat or sender, kind, space, parent, thread)
@@ -55,6 +56,21 @@ def explain(
     text, data = _told(verdict, explanation)
     output.result(text, data, as_json=json)
     return 0 if explanation else 1
+
+
+def _check(settings: Settings, channel: str, account: str | None) -> None:
+    """Refuse names that lead nowhere: the answer to a mistyped question would mislead."""
+    from bot.settings import channel_names
+    from bot.spelling import did_you_mean
+
+    if channel not in channel_names():
+        raise UsageError(f"no channel is called {channel!r}", did_you_mean(channel, channel_names()))
+    kinds = {"terminal": "terminal", **{name: section.kind for name, section in settings.channels.items()}}
+    accounts = [name for name, kind in kinds.items() if kind == channel]
+    if account is not None and account not in (*accounts, *settings.degraded):
+        raise UsageError(f"no account of {channel} is called {account!r}", did_you_mean(account, accounts))
+    if not accounts:
+        output.note(f"No channel of the kind {channel} can be started: what is said here goes by its defaults.")
 
 
 def _account(settings: Settings, channel: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from adapters.adapter import Adapter
     from bot.home import Home
     from bot.settings import Settings
+    from bot.start_record import StartRecord
 
 INTERRUPTED = 130
 
@@ -24,22 +26,25 @@ def command(ctx: typer.Context) -> int:
     """Answer on all configured channels. SIGTERM or Ctrl-C lets running turns end first; twice stops at once."""
     from bot.config import load
     from bot.lock import Lock
+    from bot.start_record import StartRecord
 
     home: Home = ctx.obj
+    record = StartRecord.of(home, os.getpid())  # before they are loaded: an edit in between must not pass unseen
     settings = load(home)
     lock = Lock(home.lock)
     if not lock.acquire():
         raise HubRunning(f"a hub is running already (pid {lock.holder()})", "talk to it: limpet chat")
     try:
-        return asyncio.run(_serve(settings, home))
+        return asyncio.run(_serve(settings, home, record))
     finally:
         lock.release()
 
 
-async def _serve(settings: Settings, home: Home) -> int:
+async def _serve(settings: Settings, home: Home, record: StartRecord) -> int:
     import structlog
 
     from bot.app import Hub
+    from bot.health import amiss
     from bot.logs import configure
     from bot.settings import secrets_in
     from bot.terminal import terminal_door
@@ -47,10 +52,12 @@ async def _serve(settings: Settings, home: Home) -> int:
     configure(home, secrets=secrets_in(settings), to_stderr=True)
     log = structlog.get_logger(__name__)
     channels = _adapters(settings)
-    for name, problem in settings.degraded.items():
-        log.error("channel.not_started", account=name, reason=problem.message, mend=problem.mend)
+    findings = amiss(settings, home)
+    replace(record, problems=tuple((finding.what, finding.mend) for finding in findings)).write(home)
+    for finding in findings:
+        log.error("not_ready", reason=finding.what, mend=finding.mend)
     for warning in settings.warnings:
-        log.warning("settings", key=warning.key, problem=warning.message, mend=warning.mend)
+        log.warning("settings", problem=warning.what, mend=warning.mend)
     door = terminal_door(listen=home.socket)
     async with Hub.open(settings, home, [door.adapter, *channels], watch=True) as hub:
         door.attach(hub)
@@ -58,13 +65,21 @@ async def _serve(settings: Settings, home: Home) -> int:
         received = _stop_on_signals(serving)
         log.info("hub.started", pid=os.getpid(), channels=", ".join(a.account for a in channels) or "none")
         if not channels:
-            output.note("No channel is configured: only the terminal is served (limpet chat).")
-            output.note("Add one: limpet channels add telegram")
+            output.note(_alone(settings))
         await asyncio.wait([serving])
         if not serving.cancelled() and (error := serving.exception()):
             raise error
         log.info("hub.stopped")
         return INTERRUPTED if signal.SIGINT in received else 0
+
+
+def _alone(settings: Settings) -> str:
+    """Why only the terminal is served, and the mend unless it was said already."""
+    if settings.degraded:
+        return "No channel could be started: only the terminal is served (limpet chat)."
+    if settings.channels:
+        return "No channel is enabled: only the terminal is served (limpet chat)."
+    return "No channel is configured: only the terminal is served (limpet chat). Add one: limpet channels add telegram"
 
 
 def _adapters(settings: Settings) -> list[Adapter]:

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from bot.cli import output
 from bot.cli.options import JsonOption
+from bot.health import Finding
 
 if TYPE_CHECKING:
     from bot.home import Home
     from bot.settings import Settings
+    from bot.start_record import StartRecord
     from bot.state import State
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that is not well. ``mend`` is one command or one clause."""
-
-    what: str
-    mend: str
-
-
-@dataclass(frozen=True, slots=True)
 class Channel:
-    """A configured channel. ``state`` is the adapter's word, or "not running"; times are ISO 8601, None for never."""
+    """A channel of the settings. Times are ISO 8601, None for never.
+
+    ``state`` is the adapter's word while a hub runs, else "not running"; "can't start" where the settings lack
+    something, and "off" for one that is not enabled.
+    """
 
     account: str
     kind: str
@@ -42,6 +42,19 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was mended without a person in the last day.
+
+    ``resumed`` turns were begun again, ``resent`` parts were sent once more since they may not have arrived;
+    ``rebuilt`` are the files that were put aside and made anew, however long ago.
+    """
+
+    resumed: int = 0
+    resent: int = 0
+    rebuilt: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """All that the command shows."""
 
@@ -52,6 +65,7 @@ class Status:
     waiting: int
     unsent: int
     pairing: int
+    recovered: Recovered
     findings: tuple[Finding, ...]
 
 
@@ -67,36 +81,62 @@ async def gather(home: Home) -> Status:
     """Read the state of ``home``, beside a running hub or without one. Nothing is created."""
     from bot.config import load
     from bot.lock import Lock
+    from bot.start_record import running
 
     settings = load(home)
     hub = Lock(home.lock).holder()
-    stored: _Stored = _Stored()
-    if home.database.exists():
-        from bot.state import State
-
-        async with State.open(home.database) as state:
-            stored = await _read(state)
-    channels = tuple(_channels(settings, stored, running=hub is not None))
-    models, findings = _models(settings, home)
-    findings += _findings(settings, channels, stored, hub)
-    notes = {agent: _count_notes(settings.workspace(agent, home)) for agent in settings.agents}
-    return Status(hub, channels, models, notes, stored.waiting, stored.unsent, stored.pairing, tuple(findings))
+    stored = await _stored(home)
+    channels = tuple(_channels(settings, home, stored, is_running=hub is not None))
+    rebuilt = tuple(_put_aside(settings, home))
+    return Status(
+        hub=hub,
+        channels=channels,
+        models=_models(settings, home),
+        notes={agent: _count_notes(settings.workspace(agent, home)) for agent in settings.agents},
+        waiting=stored.waiting,
+        unsent=stored.unsent,
+        pairing=stored.pairing,
+        recovered=Recovered(stored.resumed, stored.resent, rebuilt),
+        findings=tuple(_findings(settings, home, channels, stored, hub, running(home))),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """What the state database says."""
+    """What the state database says. ``flaw`` is why it could not be read; None when it could, or when there is none."""
 
     health: tuple[Any, ...] = ()
     waiting: int = 0
     unsent: int = 0
     failed: int = 0
     pairing: int = 0
+    resumed: int = 0
+    resent: int = 0
+    flaw: Finding | None = None
+
+
+async def _stored(home: Home) -> _Stored:
+    from bot.refusals import refusal
+    from bot.state import State
+    from workspaces.database import DatabaseError, sqlite
+
+    if not home.database.exists():
+        return _Stored()
+    try:
+        async with State.open(home.database) as state:
+            return await _read(state)
+    except (DatabaseError, sqlite().Error, OSError) as error:
+        told = refusal(error, home)
+        what, mend = (told.message, told.mend) if told else (str(error), None)
+        return _Stored(flaw=Finding(f"the state can't be read: {what}", mend or "see: limpet where"))
 
 
 async def _read(state: State) -> _Stored:
     from bot.app import now
     from bot.health import read_health
+
+    moment = now()
+    yesterday = (moment - timedelta(days=1)).isoformat()
 
     async def count(sql: str, *values: Any) -> int:
         row = await state.row(sql, *values)
@@ -107,99 +147,134 @@ async def _read(state: State) -> _Stored:
         waiting=await count("SELECT count(*) FROM inbox WHERE NOT done"),
         unsent=await count("SELECT count(*) FROM outbox WHERE state IN ('pending', 'attempting')"),
         failed=await count(
-            "SELECT count(*) FROM outbox WHERE state IN ('failed', 'uncertain') AND created_at > ?",
-            (now() - timedelta(days=1)).isoformat(),
+            "SELECT count(*) FROM outbox WHERE state IN ('failed', 'uncertain') AND created_at > ?", yesterday
         ),
-        pairing=await count("SELECT count(*) FROM pairing WHERE expires_at > ?", now().isoformat()),
+        pairing=await count("SELECT count(*) FROM pairing WHERE expires_at > ?", moment.isoformat()),
+        resumed=await count("SELECT count(*) FROM inbox WHERE tries > 1 AND received_at > ?", yesterday),
+        resent=await count("SELECT count(*) FROM outbox WHERE repeat AND state = 'sent' AND created_at > ?", yesterday),
     )
 
 
-def _channels(settings: Settings, stored: _Stored, *, running: bool) -> list[Channel]:
-    health = {(h.channel, h.account): h for h in stored.health}
-    found = []
-    for name, section in settings.channels.items():
-        if not section.enabled:
-            continue
-        last = health.get((section.kind, name))
-        state, detail = ("not running", "")
-        if last is not None and (running or last.state == "failed"):
+def _channels(settings: Settings, home: Home, stored: _Stored, *, is_running: bool) -> Iterator[Channel]:
+    from bot.config_file import read
+
+    health = {h.account: h for h in stored.health}
+    sections = read(home.config).data.get("channels", {})
+    for name in {**settings.channels, **settings.degraded, **sections}:
+        own = settings.channels.get(name)
+        last = health.get(name)
+        kind = own.kind if own is not None else str(sections.get(name, {}).get("kind", name))
+        state, detail = "not running", ""
+        if not (own.enabled if own is not None else name in settings.degraded):
+            state = "off"
+        elif last is not None and (last.state == "failed" or (is_running and last.state != "stopped")):
             state, detail = last.state, last.detail
-        elif running:
-            state, detail = "not running", "added since the hub was started"
-        found.append(
-            Channel(name, section.kind, state, detail, last.last_in if last else None, last.last_out if last else None)
-        )
-    return found
+        elif name in settings.degraded:
+            state, detail = "can't start", settings.degraded[name].message
+        elif is_running:
+            detail = "added since the hub was started"
+        yield Channel(name, kind, state, detail, last.last_in if last else None, last.last_out if last else None)
 
 
-def _models(settings: Settings, home: Home) -> tuple[dict[str, str | None], list[Finding]]:
+def _models(settings: Settings, home: Home) -> dict[str, str | None]:
     from agents.errors import ModelError
     from bot.models import choice_of
 
     models: dict[str, str | None] = {}
-    findings: list[Finding] = []
     for agent in settings.agents:
         try:
             choice = choice_of(agent, settings, home)
-            models[agent] = choice.name if choice else None
-        except ModelError as error:
-            models[agent] = None
-            findings.append(Finding(f"agent {agent}: {error}", "see: limpet models list"))
-    return models, findings
+        except ModelError:  # one of the findings
+            choice = None
+        models[agent] = choice.name if choice else None
+    return models
 
 
-def _findings(settings: Settings, channels: tuple[Channel, ...], stored: _Stored, hub: int | None) -> list[Finding]:
-    findings = [
-        Finding(f"{name} can't start: {problem.message}", problem.mend or "limpet config check")
-        for name, problem in settings.degraded.items()
-    ]
-    if channels and hub is None:
-        findings.append(Finding("no hub is running, so no channel is answered", "limpet run"))
-    if hub is not None:
-        for channel in channels:
-            if channel.state == "not running":
-                findings.append(
-                    Finding(f"{channel.account}: {channel.detail}", f"stop the hub (kill {hub}), then: limpet run")
-                )
-            elif channel.state in ("failed", "retrying"):
-                findings.append(Finding(f"{channel.account}: {channel.detail}", "see the log: limpet where"))
+def _put_aside(settings: Settings, home: Home) -> Iterator[Path]:
+    for path in (home.database, *(home.index(agent) for agent in settings.agents)):
+        aside = path.with_name(f"{path.name}.aside")
+        if aside.exists():
+            yield aside
+
+
+def _findings(
+    settings: Settings,
+    home: Home,
+    channels: tuple[Channel, ...],
+    stored: _Stored,
+    hub: int | None,
+    record: StartRecord | None,
+) -> Iterator[Finding]:
+    """The worst first. What a running hub knows of itself counts for more than what this process would find."""
+    from bot.health import amiss
+
+    if stored.flaw is not None:
+        yield stored.flaw
+    restart = f"restart it: kill {hub}, then limpet run"
+    yield from (Finding(*problem) for problem in record.problems) if record is not None else amiss(settings, home)
+    for path in record.changed(home) if record is not None else ():
+        yield Finding(f"{path.name} was changed after the hub was started", restart)
+    if hub is None and any(channel.state == "not running" for channel in channels):
+        yield Finding("no hub is running, so no channel is answered", "limpet run")
+    for channel in channels if hub is not None else ():
+        if channel.state == "not running":
+            yield Finding(f"{channel.account}: {channel.detail}", restart)
+        elif channel.state in ("failed", "retrying"):
+            yield Finding(f"{channel.account}: {channel.detail}", "see the log: limpet where")
     if stored.failed:
-        findings.append(
-            Finding(f"{stored.failed} messages of the last day were not delivered", "see the log: limpet where")
+        yield Finding(
+            f"{_counted(stored.failed, 'message')} of the last day not delivered", "see the log: limpet where"
         )
-    return findings
+    for warning in settings.warnings:
+        yield Finding(warning.what, warning.mend or "see: limpet config check")
 
 
-def _count_notes(workspace: Any) -> int:
+def _count_notes(workspace: Path) -> int:
     return sum(1 for _ in (workspace / "memory").rglob("*.md")) if (workspace / "memory").is_dir() else 0
 
 
-def channel_rows(status: Status) -> list[tuple[str, ...]]:
+def channel_rows(channels: Iterable[Channel]) -> list[tuple[str, ...]]:
     """The table of the channels: name, state, last message in, last out, detail."""
-    return [(c.account, c.state, f"in {_ago(c.last_in)}", f"out {_ago(c.last_out)}", c.detail) for c in status.channels]
+    return [(c.account, c.state, f"in {_ago(c.last_in)}", f"out {_ago(c.last_out)}", c.detail) for c in channels]
 
 
-def _lines(status: Status) -> list[str]:
-    lines = [_verdict(status)]
-    lines += [f"  ✗ {finding.what} — {finding.mend}" for finding in status.findings[:5]]
+def _lines(status: Status) -> Iterator[str]:
+    yield _verdict(status)
+    yield from (f"  ✗ {finding.what} — {finding.mend}" for finding in status.findings[:5])
     if len(status.findings) > 5:
-        lines.append(f"  … and {len(status.findings) - 5} more: limpet status --json")
-    lines.append("hub       " + (f"running, pid {status.hub}" if status.hub is not None else "not running"))
-    if status.channels:
-        lines += ["channel   " + row for row in output.table(channel_rows(status)).splitlines()[:3]]
+        yield f"  … and {len(status.findings) - 5} more: limpet status --json"
+    yield "hub       " + (f"running, pid {status.hub}" if status.hub is not None else "not running")
+    on = [channel for channel in status.channels if channel.state != "off"]
+    rows = [row[:-1] for row in channel_rows(on)]  # what is not well with one is among the findings
+    yield from ("channel   " + row for row in output.table(rows).splitlines()[:3])
     for agent, model in list(status.models.items())[:2]:
-        lines.append(f"agent     {agent}: {model or 'no model, notes only'}, {status.notes[agent]} note files")
+        yield f"agent     {agent}: {model or 'no model, notes only'}, {status.notes[agent]} note files"
     if status.waiting or status.unsent:
-        lines.append(f"waiting   {status.waiting} to answer, {status.unsent} to send")
+        yield f"waiting   {status.waiting} to answer, {status.unsent} to send"
     if status.pairing:
-        lines.append(f"pairing   {status.pairing} waiting: limpet pairing list")
-    return lines
+        yield f"pairing   {status.pairing} waiting: limpet pairing list"
+    if words := ", ".join(_recovered(status.recovered)):
+        yield f"recovered {words}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _recovered(recovered: Recovered) -> Iterator[str]:
+    """What was mended by itself, for a person who wonders at it; nothing is to be done."""
+    if recovered.resumed:
+        yield f"{_counted(recovered.resumed, 'turn')} begun again in the last day"
+    if recovered.resent:
+        yield f"{_counted(recovered.resent, 'message')} sent once more in the last day"
+    for path in recovered.rebuilt:
+        moment = datetime.fromtimestamp(path.stat().st_ctime, UTC).isoformat()  # of the renaming
+        yield f"{path.stem} made anew {_ago(moment)}, the old one is {path}"
 
 
 def _verdict(status: Status) -> str:
-    if status.findings:
-        count = len(status.findings)
-        return output.bold(f"{count} problem{'s' if count > 1 else ''}.")
+    if count := len(status.findings):
+        return output.bold(f"{_counted(count, 'problem')}.")
     return output.bold("All well." if status.hub is not None else "All well. Talk: limpet")
 
 
@@ -207,8 +282,6 @@ def _ago(moment: str | None) -> str:
     """How long ago, in one unit; "never" for None."""
     if moment is None:
         return "never"
-    from datetime import datetime
-
     from bot.app import now
 
     seconds = max(0, int((now() - datetime.fromisoformat(moment)).total_seconds()))

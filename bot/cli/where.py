@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from bot.agent_names import agent_tables, default_agent
 from bot.cli import output
 from bot.cli.options import AgentOption, JsonOption
 from bot.config_file import read
@@ -18,13 +19,14 @@ from bot.spelling import did_you_mean
 def command(ctx: typer.Context, agent: AgentOption = None, json: JsonOption = False) -> None:
     """Print where the settings, the memory and everything else lie. Works with broken settings, too."""
     home: Home = ctx.obj
-    agents = _agents(home)
-    name = agent or ("main" if "main" in agents else next(iter(agents)))
+    data = _written(home)
+    agents = agent_tables(data)
+    name = agent or default_agent(data)
     if name not in agents:
         raise UsageError(f"no agent is called {name!r}", did_you_mean(name, agents))
     places = {
         "config": home.config,
-        "memory": agents[name] or home.workspace(name),
+        "memory": _folder(agents[name]) or home.workspace(name),
         "database": home.database,
         "sessions": home.sessions(name),
         "logs": home.logs,
@@ -34,14 +36,15 @@ def command(ctx: typer.Context, agent: AgentOption = None, json: JsonOption = Fa
     output.result(text, {"agent": name, **{what: str(path) for what, path in places.items()}}, as_json=json)
 
 
-def _agents(home: Home) -> dict[str, Path | None]:
-    """The agents and the folders that the file gives them, unchecked: this command has to help where others refuse."""
+def _written(home: Home) -> dict[str, Any]:
+    """What the file says, unchecked, {} for a broken one: this command has to help where others refuse."""
     try:
-        tables: Any = read(home.config).data.get("agents")
+        return read(home.config).data
     except ConfigError:
-        tables = None
-    found: dict[str, Path | None] = {}
-    for name, table in tables.items() if isinstance(tables, dict) else ():
-        folder = table.get("workspace") if isinstance(table, dict) else None
-        found[name] = Path(folder).expanduser() if isinstance(folder, str) else None
-    return found or {"main": None}
+        return {}
+
+
+def _folder(agent: Any) -> Path | None:
+    """The folder that an agent's table names for its Markdown; None where it names none."""
+    folder = agent.get("workspace") if isinstance(agent, dict) else None
+    return Path(folder).expanduser() if isinstance(folder, str) else None

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from bot.agent_names import agent_tables, default_agent
 from bot.cli.help import COMMANDS, find
 from bot.home import Home
 
@@ -35,22 +36,28 @@ def _candidates(before: list[str], start: str, home: Home) -> Iterable[str]:
     if entry is None:
         return []
     if before[-1] in ("--agent", "-a"):
-        return _table(home, "agents") or ["main"]
+        return agent_tables(_settings(home))
     if start.startswith("-"):
         return _options(before)
     if entry.verbs and len(before) == 1:
         return entry.verbs
-    match before:
+    match [word for word in before if not word.startswith("-")]:
         case ["completion"]:
             return ["bash", "zsh", "fish"]
         case ["channels", "add"]:
             return ["telegram"]
         case ["channels", "remove"]:
-            return _table(home, "channels")
+            return list(_settings(home).get("channels", {}))
         case ["models", "pull"]:
             return ["smollm2"]
         case ["models", "remove"]:
             return [path.stem for path in home.models.glob("*.gguf")]
+        case ["pairing", "approve"]:
+            return [*_stored(home, _CODES), *_stored(home, _ACCOUNTS)]
+        case ["pairing", "deny"]:
+            return _stored(home, _CODES)
+        case ["pairing", "revoke"]:
+            return _stored(home, _ACCOUNTS)
         case ["memory", "get"]:
             return _notes(home)
         case ["config", "get" | "set" | "unset"]:
@@ -71,8 +78,20 @@ def _settings(home: Home) -> dict[str, Any]:
     return tomllib.loads(home.config.read_text("utf-8-sig")) if home.config.exists() else {}
 
 
-def _table(home: Home, name: str) -> list[str]:
-    return list(_settings(home).get(name, {}))
+_CODES = "SELECT code FROM pairing WHERE expires_at > ?1"
+_ACCOUNTS = "SELECT channel || ':' || sender FROM people WHERE ?1 <> ''"
+
+
+def _stored(home: Home, query: str) -> list[str]:
+    """The first column of what the hub's database says; ``?1`` in ``query`` is the present moment."""
+    import sqlite3
+    from contextlib import closing
+    from datetime import UTC, datetime
+
+    if not home.database.exists():
+        return []
+    with closing(sqlite3.connect(f"{home.database.as_uri()}?mode=ro", uri=True, timeout=0.2)) as db:
+        return [str(row[0]) for row in db.execute(query, (datetime.now(UTC).isoformat(),))]
 
 
 def _keys(prefix: str, table: Mapping[str, Any]) -> Iterable[str]:
@@ -85,7 +104,7 @@ def _keys(prefix: str, table: Mapping[str, Any]) -> Iterable[str]:
 
 def _notes(home: Home) -> list[str]:
     """The Markdown files of the default agent, relative to its workspace."""
-    agents = _settings(home).get("agents") or {"main": {}}
-    name = "main" if "main" in agents else next(iter(agents))
-    root = Path(agents[name].get("workspace") or home.workspace(name)).expanduser()
+    settings = _settings(home)
+    name = default_agent(settings)
+    root = Path(agent_tables(settings)[name].get("workspace") or home.workspace(name)).expanduser()
     return [path.relative_to(root).as_posix() for path in root.rglob("*.md") if path.is_file()]

@@ -1,14 +1,23 @@
-"""A real state database in a temporary folder, and a clock that the test moves."""
+"""A real state database in a temporary folder, a clock that the test moves, and a hub whole behind a fake door."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from bot.app import Hub
+from bot.config import load
+from bot.home import Home
+from bot.people import People
 from bot.state import State
+from tests.fakes.adapter import FakeAdapter
+from tests.fakes.model_server import ModelServer
+from workspaces.workspace import INTERVIEW
 
 
 class Clock:
@@ -29,7 +38,50 @@ def clock() -> Clock:
     return Clock()
 
 
+def people_of(state: State, clock: Clock) -> People:
+    """Nobody is known; chats may move."""
+    return People(state, owners=(), identities={}, clock=clock)
+
+
 @pytest.fixture
 async def state(tmp_path: Path) -> AsyncIterator[State]:
     async with State.open(tmp_path / "limpet.sqlite") as opened:
         yield opened
+
+
+OPEN = 'direct = "open"\nallow = ["*"]\n'
+
+Serve = Callable[..., AbstractAsyncContextManager[Hub]]
+
+
+@pytest.fixture
+def door() -> FakeAdapter:
+    return FakeAdapter("telegram", "telegram")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def serve(home: Home, door: FakeAdapter) -> Serve:
+    """A running hub over ``door`` and a model server; ``channel`` and ``top`` are further lines of its settings."""
+
+    @asynccontextmanager
+    async def serve(server: ModelServer, channel: str = OPEN, top: str = "") -> AsyncIterator[Hub]:
+        home.root.mkdir(exist_ok=True)
+        home.config.write_text(
+            f'{top}\n[models]\ndefault = "openai/fake"\nbase_url = "{server.url}"\n\n'
+            f'[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n{channel}'
+        )
+        async with Hub.open(load(home, {}), home, [door]) as hub:
+            (home.workspace("main") / INTERVIEW).unlink(missing_ok=True)
+            running = asyncio.create_task(hub.run())
+            try:
+                yield hub
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+
+    return serve

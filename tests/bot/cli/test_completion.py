@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,12 @@ import pytest
 from bot.cli.help import COMMANDS
 from bot.cli.words import complete
 from bot.home import Home
+from bot.pairing import Pairing
+from bot.people import People
+from bot.state import State
 from tests.bot.cli.conftest import Limpet
+from tests.fakes.adapter import FakeAdapter
+from workspaces.scope import Level
 
 
 @pytest.fixture
@@ -52,6 +59,50 @@ def test_what_may_come_next(home: Home, words: list[str], candidates: list[str])
     assert complete(words, home) == sorted(candidates)
 
 
+@pytest.fixture
+def acquainted(home: Home) -> Home:
+    """Bob waits with the code CODECODE, an old code is void, and Ann is known."""
+
+    async def prepare() -> None:
+        async with State.open(home.database) as state:
+            people = People(state, owners=(), identities={}, clock=lambda: datetime.now(UTC))
+            await people.give("telegram", "7", Level.GUEST, "Ann")
+            codes = iter(["OLDOLDOL", "CODECODE"])
+            for age, sender in ((2, "9"), (0, "8")):
+                now = datetime.now(UTC) - timedelta(hours=age)
+                pairing = Pairing(state, people, clock=lambda now=now: now, code=lambda: next(codes))  # type: ignore[misc]
+                await pairing.ask(FakeAdapter("telegram", "telegram").message("hi", sender=sender))
+
+    asyncio.run(prepare())
+    return home
+
+
+@pytest.mark.parametrize(
+    ("words", "candidates"),
+    [
+        (["pairing", "approve", ""], ["CODECODE", "telegram:7"]),
+        (["pairing", "approve", "--owner", "tele"], ["telegram:7"]),
+        (["pairing", "deny", ""], ["CODECODE"]),
+        (["pairing", "revoke", ""], ["telegram:7"]),
+        (["pairing", "revoke", "telegram:"], ["telegram:7"]),
+        (["pairing", "revoke", "CODE"], []),
+    ],
+)
+def test_who_waits_and_who_is_known_is_offered(acquainted: Home, words: list[str], candidates: list[str]) -> None:
+    assert complete(words, acquainted) == candidates
+
+
+def test_nobody_is_offered_where_there_is_no_database(home: Home) -> None:
+    assert complete(["pairing", "approve", ""], home) == []
+    assert not home.state.exists()
+
+
+def test_the_agent_that_no_table_names_is_offered(home: Home) -> None:
+    home.config.write_text("[agents.work]\n")
+    assert complete(["chat", "--agent", ""], home) == ["main", "work"]
+    assert complete(["memory", "get", "mem"], home) == ["memory/people/ann.md"]
+
+
 def test_a_broken_file_completes_nothing_and_says_nothing(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     home.config.write_text("[agents\n")
     assert complete(["chat", "--agent", ""], home) == []
@@ -76,7 +127,9 @@ def test_a_script_is_valid_in_its_shell(limpet: Limpet, shell: str) -> None:
         subprocess.run([shell, "-n"], input=script.out, text=True, check=True)
 
 
-def test_bash_completes(limpet: Limpet, home: Home) -> None:
+def test_bash_completes(limpet: Limpet, acquainted: Home) -> None:
+    """Also what holds a colon, at which bash cuts words."""
+    home = acquainted
     folder = home.root / "bin"
     folder.mkdir()
     program = folder / "limpet"
@@ -85,10 +138,14 @@ def test_bash_completes(limpet: Limpet, home: Home) -> None:
     lines = (
         'eval "$(limpet completion bash)"\n'
         'COMP_WORDS=(limpet channels remove ""); COMP_CWORD=3; _limpet; echo "${COMPREPLY[@]}"\n'
+        'COMP_WORDS=(limpet pairing revoke tele); COMP_CWORD=3; _limpet; echo "${COMPREPLY[@]}"\n'
+        'COMP_WORDS=(limpet pairing revoke telegram :); COMP_CWORD=4; _limpet; echo "${COMPREPLY[@]}"\n'
+        'COMP_WORDS=(limpet pairing revoke telegram : 7); COMP_CWORD=5; _limpet; echo "${COMPREPLY[@]}"\n'
+        'COMP_WORDS=(limpet pairing revoke nobody); COMP_CWORD=3; _limpet; echo "${#COMPREPLY[@]}"\n'
     )
     environ = limpet.environ(PATH=f"{folder}:/usr/bin:/bin")
     done = subprocess.run(["bash", "-c", lines], env=environ, capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("second telegram\n", "")
+    assert (done.stdout, done.stderr) == ("second telegram\ntelegram:7\n7\n7\n0\n", "")
 
 
 def test_an_unknown_shell_is_refused_with_those_that_are_known(limpet: Limpet) -> None:

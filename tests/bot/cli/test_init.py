@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tomllib
@@ -67,6 +68,7 @@ def test_what_a_person_wrote_stays(limpet: Limpet) -> None:
         (["--model", "gpt"], "not written as provider/model"),
         (["--base-url", "http://127.0.0.1:9"], "add --model NAME"),
         (["--model", "a/b", "--base-url", "127.0.0.1:9"], "must be an address such as"),
+        (["--model", "a/b", "--base-url", "http://user:pw@127.0.0.1:9"], "must not hold a password"),
         (["--model", "local/none"], "limpet models pull"),
     ],
 )
@@ -75,6 +77,44 @@ def test_what_can_not_be_is_refused_before_anything_is_written(limpet: Limpet, w
     assert (outcome.code, outcome.out) == (2, "")
     assert said in outcome.err
     assert list(limpet.home.root.iterdir()) == []
+
+
+def test_all_that_is_wrong_is_said_at_once(limpet: Limpet) -> None:
+    outcome = limpet("init", "--time-zone", "Europe/Berlln", "--model", "gpt", "--name", "Ann", "--json")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert [problem["message"] for problem in outcome.error["problems"]] == [
+        "'Europe/Berlln' is no time zone",
+        "model 'gpt' is not written as provider/model, and no [models] table has that name",
+    ]
+    assert all(problem["mend"] for problem in outcome.error["problems"])
+    outcome = limpet("init", "--time-zone", "Europe/Berlln", "--base-url", "http://127.0.0.1:9/v1")
+    assert [line.partition(" — ")[0] for line in outcome.err.splitlines()] == [
+        "'Europe/Berlln' is no time zone",
+        "--base-url needs to know which model is there",
+    ]
+    outcome = limpet("init", "--time-zone", "Europe/Berlln", "--model", "a/b", "--base-url", "127.0.0.1:9")
+    assert len(outcome.err.splitlines()) == 2
+    assert list(limpet.home.root.iterdir()) == []
+
+
+def test_a_model_that_can_not_answer_yet_is_set_and_told(limpet: Limpet) -> None:
+    outcome = limpet("init", "--model", "openai/gpt-6.1-terra")
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[-1].startswith(
+        "Ready, but nothing can answer yet: openai/gpt-6.1-terra needs a key, and OPENAI_API_KEY is not set — add"
+    )
+    problem = limpet("init", "--model", "openai/gpt-6.1-terra", "--json").data["problem"]
+    assert "OPENAI_API_KEY" in problem["message"]
+    ready = limpet("init", "--yes", OPENAI_API_KEY="sk-0123456789abcdef0123")
+    assert ready.out.splitlines()[-1] == "Ready. Talk: limpet"
+
+
+def test_a_damaged_weight_file_does_not_stop_the_setup(limpet: Limpet) -> None:
+    limpet.home.models.mkdir()
+    (limpet.home.models / "tiny.gguf").write_bytes(b"GGUF")
+    outcome = limpet("init", "--yes")
+    assert outcome.code == 0
+    assert "nothing can answer yet: the weights of tiny can't be read" in outcome.out
 
 
 def test_a_key_in_the_environment_is_found(limpet: Limpet) -> None:
@@ -93,6 +133,38 @@ class Ollama(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+def test_a_mistyped_model_is_asked_again_and_its_key_too(limpet: Limpet) -> None:
+    """At a real terminal: no answer is lost to a slip, and a key that is typed is kept in .env and shown nowhere."""
+    key = "sk-0123456789abcdef0123"
+    child = pexpect.spawn(
+        sys.executable, ["-m", "bot", "init"], env=limpet.environ(TERM="dumb"), timeout=60, encoding="utf-8"
+    )
+    seen = child.logfile_read = io.StringIO()
+    for prompt, answer in (
+        ("What shall I call you?", "Zoë"),
+        ("Which language", "German"),
+        ("Your time zone?", ""),
+        ("Another model", "gpt"),
+        ("is not written as provider/model", None),
+        ("Which model?", "openai/gpt-6.1-terra"),
+        ("OPENAI_API_KEY is not set.", None),
+        ("(Return: later): ", key),
+        ("Ready. Talk: limpet", None),
+    ):
+        child.expect_exact(prompt)
+        if answer is not None:
+            child.sendline(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    assert key not in seen.getvalue()
+    assert limpet.home.env_file.read_text() == f"OPENAI_API_KEY={key}\n"
+    assert limpet.home.env_file.stat().st_mode & 0o777 == 0o600
+    assert tomllib.loads(limpet.home.config.read_text()) == {"models": {"default": "openai/gpt-6.1-terra"}}
+    assert "- Name: Zoë\n" in (limpet.home.workspace("main") / "USER.md").read_text()
+    assert limpet("status").code == 0
 
 
 def test_a_person_is_asked_and_corrected(limpet: Limpet) -> None:

@@ -19,7 +19,7 @@ from bot.cli.help import COMMANDS, Entry, text
 from bot.errors import UsageError
 from tests.bot.cli.conftest import Limpet
 
-FRAME = {"app", "dispatch", "help", "options", "output", "words", "__init__"}
+FRAME = {"app", "dispatch", "help", "memory_index", "memory_use", "options", "output", "words", "__init__"}
 
 
 def test_version_and_help_are_on_stdout_and_nothing_else(limpet: Limpet) -> None:
@@ -216,6 +216,10 @@ def test_where_names_six_places_also_with_a_broken_file(limpet: Limpet) -> None:
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.data["schema"] == 1
     assert outcome.data["memory"] == "/srv/notes"
+    limpet.settings("[agents.work]\n")
+    assert limpet("where", "--json").data["agent"] == "main"
+    limpet.settings('[agents.work]\n[[bindings]]\nagent = "work"\n')
+    assert limpet("where", "--json").data["agent"] == "work"
     limpet.settings("[agents.main\n")
     outcome = limpet("where")
     assert (outcome.code, outcome.err) == (0, "")
