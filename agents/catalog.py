@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from agents.errors import MissingExtra, UnknownModel
+from agents.errors import MissingExtra, MissingKey, UnknownModel
 from agents.model import Limits, Model
 from agents.settings import ModelSettings, ModelsSettings
-from agents.weight_sources import EMBEDDED
+from agents.weight_sources import to_get
 from agents.weights import WeightsStore
 
 LOCAL = "local"
@@ -34,13 +34,14 @@ class Provider:
 
     ``base_url`` None: there is no OpenAI-compatible API that the lean client is meant for, litellm translates.
     ``url_variable`` names an environment variable that moves it. ``key`` is the usual variable of the key, None for
-    servers that want none. ``model`` is taken when only the key was found: a cheap one that can call tools, None where
-    nothing sensible can be guessed. ``context`` and ``output``, in tokens, are what its models of today have at least;
-    the settings say more.
+    servers that want none; ``other_keys`` are where litellm looks by itself as well. ``model`` is taken when only the
+    key was found: a cheap one that can call tools, None where nothing sensible can be guessed. ``context`` and
+    ``output``, in tokens, are what its models of today have at least; the settings say more.
     """
 
     name: str
     key: str | None = None
+    other_keys: tuple[str, ...] = ()
     base_url: str | None = None
     url_variable: str | None = None
     model: str | None = None
@@ -63,7 +64,14 @@ PROVIDERS: Mapping[str, Provider] = {
             output=32_768,
             output_field="max_completion_tokens",  # its newer models refuse max_tokens
         ),
-        Provider("anthropic", key="ANTHROPIC_API_KEY", model="claude-haiku-5-5", context=200_000, output=32_768),
+        Provider(
+            "anthropic",
+            key="ANTHROPIC_API_KEY",
+            other_keys=("ANTHROPIC_AUTH_TOKEN",),
+            model="claude-haiku-5-5",
+            context=200_000,
+            output=32_768,
+        ),
         Provider(
             "openrouter",
             key="OPENROUTER_API_KEY",
@@ -71,13 +79,26 @@ PROVIDERS: Mapping[str, Provider] = {
             model="openai/gpt-oss-120b",
             reasoning_field="reasoning",
         ),
-        Provider("gemini", key="GEMINI_API_KEY", model="gemini-3.8-flash", context=1_000_000, output=32_768),
+        Provider(
+            "gemini",
+            key="GEMINI_API_KEY",
+            other_keys=("GOOGLE_API_KEY",),
+            model="gemini-3.8-flash",
+            context=1_000_000,
+            output=32_768,
+        ),
         Provider("mistral", key="MISTRAL_API_KEY", model="mistral-medium-latest"),
         Provider("groq", key="GROQ_API_KEY", model="openai/gpt-oss-120b"),
         Provider("deepseek", key="DEEPSEEK_API_KEY", model="deepseek-flash"),
         Provider("xai", key="XAI_API_KEY", model="grok-4.3"),
         Provider("cerebras", key="CEREBRAS_API_KEY", model="gpt-oss-120b", context=65_536),
-        Provider("together_ai", key="TOGETHERAI_API_KEY", model="openai/gpt-oss-120b", context=32_768),
+        Provider(
+            "together_ai",
+            key="TOGETHERAI_API_KEY",
+            other_keys=("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"),
+            model="openai/gpt-oss-120b",
+            context=32_768,
+        ),
         # Servers on one's own machine. Ollama cuts a longer prompt without a word: 4,096 is its default window.
         Provider(
             "ollama",
@@ -148,7 +169,7 @@ def resolve(
         return _named(wanted, settings, environ, weights)
     for key in ("base_url", "api_key"):
         if getattr(settings, key) is not None:
-            raise UnknownModel(f"{key} under [models] belongs to the default model, and there is none: set default")
+            raise UnknownModel(f"{key} under [models] belongs to the default model, and there is none", "set default")
     for provider in PROVIDERS.values():
         if provider.key and provider.model and environ.get(provider.key, "").strip():
             choice = _hosted(f"{provider.name}/{provider.model}", settings, environ, "key found")
@@ -158,8 +179,25 @@ def resolve(
     return _embedded(stored, settings, weights, "embedded") if stored else None
 
 
+def check(choice: ModelChoice, environ: Mapping[str, str], weights: WeightsStore) -> None:
+    """Raise ModelError where ``choice`` can't answer, as far as that can be told without asking a server.
+
+    It can't when its package is not installed, its weights have the wrong size, or its provider wants a key and none is
+    set; a server at an address of one's own may do without.
+    """
+    _require(choice)
+    if choice.client == "local":
+        weights.check(choice.model)
+    provider = choice.provider
+    if provider.key is None or choice.api_key or choice.base_url != provider.base_url:
+        return
+    if not any(environ.get(name, "").strip() for name in provider.other_keys):
+        raise MissingKey(choice.name, provider.key)
+
+
 def build(choice: ModelChoice) -> Model:
     """The model itself; no connection is made and no weights are read yet. Raises MissingExtra."""
+    _require(choice)
     if choice.client == "local":
         return _build_local(choice)
     common: dict[str, Any] = {
@@ -172,7 +210,6 @@ def build(choice: ModelChoice) -> Model:
         "silence": choice.settings.timeout,
     }
     if choice.client == "litellm":
-        _require("litellm", choice.name, "litellm")
         from agents.litellm_model import LiteLLMModel
 
         return LiteLLMModel(choice.name, model=choice.model, base_url=choice.base_url, **common)
@@ -190,7 +227,6 @@ def build(choice: ModelChoice) -> Model:
 
 
 def _build_local(choice: ModelChoice) -> Model:
-    _require("xllamacpp", choice.name, "local")
     from agents.local_model import LocalModel
 
     assert choice.path is not None, "the local client is chosen only where there are weights"
@@ -204,9 +240,14 @@ def _build_local(choice: ModelChoice) -> Model:
     )
 
 
-def _require(module: str, model: str, extra: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        raise MissingExtra(model, extra)
+_PACKAGES: Mapping[Client, tuple[str, str]] = {"litellm": ("litellm", "litellm"), "local": ("xllamacpp", "local")}
+"""The module that a client needs, and the extra that it comes with."""
+
+
+def _require(choice: ModelChoice) -> None:
+    module, extra = _PACKAGES.get(choice.client, ("", ""))
+    if module and importlib.util.find_spec(module) is None:
+        raise MissingExtra(choice.name, extra)
 
 
 def _named(wanted: str, models: ModelsSettings, environ: Mapping[str, str], weights: WeightsStore) -> ModelChoice:
@@ -218,8 +259,8 @@ def _named(wanted: str, models: ModelsSettings, environ: Mapping[str, str], weig
         return _embedded(rest, settings, weights, "configured")
     if not (slash and provider and rest) and settings.base_url is None:
         raise UnknownModel(
-            f"model {name!r} is not written as provider/model, such as openai/{PROVIDERS['openai'].model} or "
-            "ollama/qwen3:4b, and no [models] table has that name"
+            f"model {name!r} is not written as provider/model, and no [models] table has that name",
+            f"write it as openai/{PROVIDERS['openai'].model} or ollama/qwen3:4b",
         )
     return _hosted(name, settings, environ, "configured")
 
@@ -252,10 +293,7 @@ def _embedded(name: str, settings: ModelSettings, weights: WeightsStore, why: Re
     path = weights.path(name)
     if path is None:
         here = ", ".join(w.name for w in weights.list()) or "none"
-        get = name if name == EMBEDDED else "PATH"
-        raise UnknownModel(
-            f"{LOCAL}/{name}: there are no weights of that name (here: {here}). Get them: limpet models pull {get}"
-        )
+        raise UnknownModel(f"{LOCAL}/{name}: there are no weights of that name (here: {here})", to_get(name))
     context = min(weights.context(name), LOCAL_CONTEXT)
     return ModelChoice(
         name=f"{LOCAL}/{name}",
@@ -298,7 +336,7 @@ def _moved(provider: Provider, environ: Mapping[str, str]) -> str | None:
     except ValueError:
         port, parts = None, urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UnknownModel(f"{provider.url_variable} is no address: {value!r}. Mend or unset it.")
+        raise UnknownModel(f"{provider.url_variable} is no address: {value!r}", "mend or unset it")
     if parts.path.strip("/"):
         return value.rstrip("/")
     host = "127.0.0.1" if parts.hostname in _EVERYWHERE else parts.hostname

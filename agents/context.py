@@ -13,7 +13,7 @@ from importlib.resources import files
 from agents.budget import tokens
 from agents.conversation import fitting
 from agents.model import ChatMessage, Limits, Request, UserMessage
-from agents.quoting import one_line, quoted
+from agents.quoting import Quotation, accompanied, one_line, quoted
 from workspaces.memory import Hit
 from workspaces.scope import Scope
 from workspaces.workspace import INTERVIEW, Workspace
@@ -35,18 +35,18 @@ def system_text(agent: str, workspace: Workspace, scope: Scope) -> str:
 
 
 def question_text(
-    text: str, at: datetime, sender: str | None, recalled: Sequence[Hit], foreign: Sequence[str] = ()
+    text: str, at: datetime, sender: str | None, recalled: Sequence[Hit], came: Sequence[Quotation] = ()
 ) -> str:
-    """The person's words in their envelope, after what was recalled and the ``foreign`` texts that came with them.
+    """The person's words in their envelope, after what was recalled, and with the quotations that came with them.
 
-    ``at`` is in the agent's zone; ``sender`` is None in a direct chat; ``foreign`` is fenced already.
+    ``at`` is in the agent's zone; ``sender`` is None in a direct chat.
     """
     who = f" {one_line(sender, 60)}" if sender else ""
-    parts = [*foreign, f"[{at:%a %Y-%m-%d %H:%M}{who}] {text}"]
-    if recalled:
-        notes = "\n".join(quoted(hit.text, hit.citation) for hit in recalled)
-        parts.insert(0, f"Notes from your memory that may help:\n{notes}")
-    return "\n\n".join(parts)
+    said = accompanied(f"[{at:%a %Y-%m-%d %H:%M}{who}] {text}", came)
+    if not recalled:
+        return said
+    notes = "\n".join(quoted(hit.text, hit.citation) for hit in recalled)
+    return f"Notes from your memory that may help:\n{notes}\n\n{said}"
 
 
 def request(system: str, history: Sequence[ChatMessage], said: ChatMessage, limits: Limits) -> Request:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any, assert_never
 
 from agents.model import AssistantMessage, ChatMessage, ToolCall, ToolResult, UserMessage
-from agents.quoting import one_line, quoted
+from agents.quoting import Quotation, accompanied, one_line
 from workspaces.transcript import Entry
 
 INTERRUPTED = "Interrupted: the program was stopped while this ran. It may or may not have had an effect."
@@ -91,6 +91,6 @@ def _read(entry: Entry) -> ChatMessage | None:
 
 def _said(body: Mapping[str, Any]) -> str:
     """A person's words as they were: what they quoted in its fence, and who spoke where several do."""
-    foreign = [quoted(str(q["text"]), str(q["source"])) for q in body.get("quotations", ())]
+    came = [Quotation(str(q["text"]), str(q["source"]), bool(q.get("below"))) for q in body.get("quotations", ())]
     who = f"[{one_line(str(body['sender']), 60)}] " if body.get("sender") else ""
-    return "\n\n".join([*foreign, who + str(body.get("text", ""))])
+    return accompanied(who + str(body.get("text", "")), came)

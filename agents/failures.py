@@ -87,7 +87,7 @@ def unreachable(endpoint: Endpoint, reason: str) -> Failed:
     """No connection, or none in time. ``reason`` finishes "… can't be reached: "."""
     starts = _STARTED_BY.get(endpoint.port or 0) if endpoint.is_local else None
     if starts:
-        mend = f"Is {starts[0]} running? Start it: {starts[1]}"
+        mend = f"Is {starts[0]} running? Start it: `{starts[1]}`."
     elif endpoint.is_local:
         mend = "Is the model server running there? Start it, or set base_url under [models]."
     else:
@@ -204,7 +204,7 @@ def _mend(endpoint: Endpoint, status: int | None, words: str) -> str:
     if _NO_TOOLS.search(words):
         return "Set uses_tools = false under [models], or choose a model that can call tools."
     if status == 404 and endpoint.port == 11434:
-        return f"Get the model: ollama pull {endpoint.model.partition('/')[2] or endpoint.model}"
+        return f"Get the model: `ollama pull {endpoint.model.partition('/')[2] or endpoint.model}`."
     if status == 404:
         return "Check the model's name, and base_url under [models] if you set it."
     return "Check the model's name and its settings under [models]."

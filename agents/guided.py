@@ -1,21 +1,26 @@
 """A turn with a model that can't call tools: the program drives the memory, the model only words the answer.
 
-An explicit request to remember is kept in the person's own words; a question gets the best notes in a short prompt; and
-what is in no note is said to be unknown instead of asking a model that would invent it.
+An explicit request to remember is kept in the person's own words, one to forget is never left to the model; a question
+gets the best notes in a short prompt; and what is in no note is said to be unknown instead of asking a model that would
+invent it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents import notebook
-from agents.events import Answered, Event, Recalled
-from agents.intent import ListNotes, Question, Remember, Talk, intent
+from agents.budget import tokens
+from agents.events import Answered, Event, Notice, Recalled
+from agents.intent import Forget, ListNotes, Question, Remember, TakeBack, Talk, intent
 from agents.loop import Turn, run
 from agents.model import AssistantMessage, ChatMessage, Model, Request, UserMessage
+from agents.person import bare
+from agents.quoting import Quotation, accompanied
 from workspaces.memory import Hit, Memory
+from workspaces.profile import FIELDS, FILE
 from workspaces.scope import Scope
 
 MOST_NOTES = 3
@@ -31,15 +36,25 @@ MOST_OUTPUT = 80
 TALK = "You are Limpet, a friendly assistant. Answer in one or two short sentences."
 
 
-async def answer(text: str, model: Model, memory: Memory, scope: Scope) -> AsyncIterator[Event]:
-    """A whole turn. What was said before is left out: a small model repeats it instead of answering."""
-    match intent(text):
-        case Remember(text=what):
-            async for event in notebook.remember(what, memory, scope):
+async def answer(
+    text: str,
+    model: Model,
+    memory: Memory,
+    scope: Scope,
+    turn: str,
+    before: str = "",
+    came: Sequence[Quotation] = (),
+) -> AsyncIterator[Event]:
+    """A whole turn. What was said earlier is left out: a small model repeats it instead of answering.
+
+    ``turn`` is the same on every try of it, ``before`` what was answered last, and ``came`` what came with the text.
+    """
+    wish = intent(text)
+    match wish:
+        case Remember() | Forget() | TakeBack() | ListNotes():
+            async for event in notebook.obey(wish, memory, scope, turn, before, came):
                 yield event
-        case ListNotes():
-            yield Answered(await notebook.listing(memory, scope), None)
-        case Question(text=words):
+        case Question(text=words) if not came:
             hits = await notebook.recall(words, memory, scope, MOST_NOTES)
             if not hits:
                 yield Answered(notebook.NOT_IN_MEMORY, None)
@@ -47,10 +62,26 @@ async def answer(text: str, model: Model, memory: Memory, scope: Scope) -> Async
             yield Recalled(tuple(hit.citation for hit in hits))
             async for event in run(Turn(model, from_notes(words, hits))):
                 yield event
-        case Talk(text=words):
-            request = Request(TALK, (UserMessage(words),), max_output=MOST_OUTPUT)
+        case Question(text=words) | Talk(text=words):
+            fitting, left_out = _within(came, model.limits.context)
+            if left_out:
+                yield Notice(f"Too long for {model.name}: {left_out:,} characters at the end were left out.")
+            request = Request(TALK, (UserMessage(accompanied(words, fitting)),), max_output=MOST_OUTPUT)
             async for event in run(Turn(model, request)):
                 yield event
+
+
+def _within(came: Sequence[Quotation], window: int) -> tuple[list[Quotation], int]:
+    """The quotations cut to an eighth of a ``window`` of tokens, and how many characters were left out."""
+    room, fitting, left_out = window // 8, [], 0
+    for quotation in came:
+        text = quotation.text
+        while (cost := tokens(text)) > room:
+            text = text[: len(text) * room // cost]
+        fitting.append(replace(quotation, text=text))
+        room -= cost
+        left_out += len(quotation.text) - len(text)
+    return fitting, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +120,7 @@ def from_notes(question: str, hits: Sequence[Hit]) -> Request:
     turns: list[ChatMessage] = []
     for example in _EXAMPLES:
         turns += [UserMessage(_ask(example.notes, example.question)), AssistantMessage(example.answer)]
-    notes = [_to_you(_bare(hit.text)[:MOST_CHARACTERS]) for hit in reversed(hits)]
+    notes = [_to_you(_sentence(hit)[:MOST_CHARACTERS]) for hit in reversed(hits)]
     return Request(
         "Answer the question from the notes in one short sentence.",
         (*turns, UserMessage(_ask(notes, question))),
@@ -98,9 +129,10 @@ def from_notes(question: str, hits: Sequence[Hit]) -> Request:
     )
 
 
-def _bare(note: str) -> str:
-    """A note as a sentence: without its bullet and the time it was written at."""
-    return re.sub(r"^[-*] (?:\d\d:\d\d )?", "", " ".join(note.split()))
+def _sentence(hit: Hit) -> str:
+    """A note as it reads aloud: a line of USER.md such as "Name: Ann" says whose name it is."""
+    field, colon, value = bare(hit.text).partition(": ")
+    return f"My {field.lower()} is {value}" if colon and hit.path == FILE and field in FIELDS else bare(hit.text)
 
 
 def _to_you(note: str) -> str:

@@ -1,6 +1,7 @@
 """What a person wants, read from the words alone: for models that can't be trusted to call a tool.
 
-Deliberately narrow. Only an explicit request to remember is taken as one; whatever else is said goes to the model.
+Deliberately narrow. Only an explicit request to remember or to forget is taken as one; whatever else is said goes to
+the model.
 """
 
 from __future__ import annotations
@@ -12,9 +13,24 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """Keep ``text``, the person's own words."""
+    """Keep ``text``, the person's own words; "" for what came with them, or was not said."""
 
     text: str
+
+
+EVERYTHING = "everything"
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Take out what ``text`` is about: "" for what was noted a moment ago, ``EVERYTHING`` for all there is."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Undo the last note, whatever it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +52,7 @@ class Talk:
     text: str
 
 
-Intent: TypeAlias = Remember | Question | ListNotes | Talk
+Intent: TypeAlias = Remember | Forget | TakeBack | Question | ListNotes | Talk
 
 _FLAGS = re.IGNORECASE | re.DOTALL | re.VERBOSE
 
@@ -62,6 +78,41 @@ _ASKED_LAST = re.compile(
     (?:\s+(?:for\ me|in\ mind|down))?(?:,?\s*please)?[.!]*$""",
     _FLAGS,
 )
+_ASKING = r"(?:(?:hey|hi|hello|ok|okay|no|please|and|also|now|limpet|(?:can|could|would|will)\ you)[\s,:!]+)*"
+_TAKE = r"(?:forget|delete|remove|erase|scratch|undo|take\ back)"
+_KEEP_THIS = re.compile(
+    rf"""^{_ASKING}(?:remember|memori[sz]e|note(?:\ down)?|write\ down|save|keep|don'?t\ forget)\ (?:this|that|it)
+    (?:\ (?:for\ me|down|in\ mind))?(?:[\s,]*please)?[\s.!:]*$""",
+    _FLAGS,
+)
+_NOTE = r"(?:note|memory|memories|entry|entries|fact|line|reminder)s?"
+_TAKE_BACK = re.compile(
+    rf"""^{_ASKING}(?:
+        {_TAKE}\ (?:(?:the|that|this|your|my)\ )?(?:last|latest|newest|most\ recent)\ (?:{_NOTE}|thing|one)
+            (?:\ (?:you|I)(?:\ just)?\ \w+(?:\ (?:you|down))?)?
+      | undo(?:\ (?:that|it|this))?
+    )(?:[\s,]*(?:again|now|then|please))*[\s.!?]*$""",
+    _FLAGS,
+)
+_FORGET = re.compile(
+    rf"""^{_ASKING}(?:
+        (?:forget|vergiss|olvida|oublie)\b(?!-)(?!\ me\ not)(?P<what>.*)
+      | (?:delete|remove|erase|drop|scratch|take)\b(?P<taken>.+)\ (?:out\ of|from|off)\ (?:your|my|the)\ {_NOTE}
+      | (?:delete|remove|erase|drop|scratch|take\ out|get\ rid\ of)\b(?P<noted>.*?\b{_NOTE}\b.*)
+      | (?:delete|remove|erase|scratch|take)\b(?P<that>\ (?:that|this|it|them))(?:\ back)?
+    )[\s.!?]*$""",
+    _FLAGS,
+)
+_LEADING = re.compile(
+    rf"""^(?:[\s,:"“]*\b(?:the|that|this|these|those|it|them|one|my|your|any|of|fact|{_NOTE}|thing|what|which|where|
+    says?|saying|I|you|we|just|told|said|noted|wrote|know|have|about|on|with|dass|que|qu|
+    (?:all|every|everything|anything)(?=\s+\w))\b)+""",
+    _FLAGS,
+)
+"""What stands between a request to forget and what it is about."""
+
+_TRAILING = re.compile(r"(?:[\s,]*\b(?:again|now|then|please|for\ me|bitte))*[\s,.!?？\"”]*$", _FLAGS)
+_EVERYTHING = re.compile(r"\b(?:all|every|everything|notes|memories|about\ (?:me|us))\b", _FLAGS)
 _NOTHING_TO_KEEP = re.compile(
     r"""^(?:(?:when|how|what|why|who|where|if|whether|to\ me|anything|nothing|everything)\b
     |(?:me|us|this|that|it)[\s.!:]*$
@@ -89,8 +140,13 @@ _ABOUT_THEM = re.compile(
 """A question about us that speaks of nothing that could be in a note is small talk ("how are you?")."""
 
 
+_WOULD_YOU = re.compile(r"(?:please[\s,]+)?(?:can|could|would|will)\ you\b", _FLAGS)
+
 _TAIL = 200
 """Characters from the end in which a closing "remember that" is looked for."""
+
+_LONGEST_REQUEST = 500
+"""Characters of a request to forget: what is longer tells a story."""
 
 
 def intent(text: str) -> Intent:
@@ -98,8 +154,14 @@ def intent(text: str) -> Intent:
     said = text.strip()
     if _LIST.match(said):
         return ListNotes()
+    if _KEEP_THIS.match(said[:_LONGEST_REQUEST]):
+        return Remember("")
     if what := _to_remember(said):
         return Remember(what)
+    if _TAKE_BACK.match(said[:_LONGEST_REQUEST]):
+        return TakeBack()
+    if forget := _to_forget(said):
+        return forget
     if said.endswith(("?", "？", "؟")) or _QUESTION.match(said):
         return Talk(said) if _ABOUT_US.search(said) and not _ABOUT_THEM.search(said) else Question(said)
     return Talk(said)
@@ -112,8 +174,25 @@ def _asked_last(said: str) -> str | None:
     return head + match["what"] if match else None
 
 
+def _to_forget(said: str) -> Forget | None:
+    """The request to forget something; None where that isn't asked for."""
+    asked = _FORGET.match(said) if len(said) <= _LONGEST_REQUEST else None
+    if asked is None or (said.endswith(("?", "？")) and not _WOULD_YOU.match(said)):
+        return None
+    words = next(group for group in asked.groups() if group is not None)
+    about = _LEADING.sub("", words[: _start(_TRAILING, words)]).strip(' \t\n,:"“')
+    if about.casefold() in ("", "me", "us", "all", "everything"):
+        return Forget(EVERYTHING if _EVERYTHING.search(words) else "")
+    return Forget(about)
+
+
+def _start(pattern: re.Pattern[str], text: str) -> int:
+    match = pattern.search(text)
+    return match.start() if match else len(text)
+
+
 def _to_remember(said: str) -> str | None:
-    if said.endswith(("?", "？")) and not re.match(r"^(?:can|could|would|will) you\b", said, re.IGNORECASE):
+    if said.endswith(("?", "？")) and not _WOULD_YOU.match(said):
         return None
     first = _ASKED_FIRST.match(said)
     for what in (first["what"] if first else None, _asked_last(said)):

@@ -20,6 +20,7 @@ from agents import failures
 from agents.errors import MissingExtra, ModelError, WeightsError
 from agents.failures import Endpoint
 from agents.model import Failed, Limits, ModelEvent, Request
+from agents.weight_sources import to_get, to_get_again
 from agents.wire import AnswerReader, Json, body_of, error_in
 
 TEMPERATURE = 0.2
@@ -124,7 +125,7 @@ def _load(path: Path, context: int, threads: int) -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtra(f"the embedded model {path.stem}", "local") from error
     if not path.is_file():
-        raise WeightsError(f"{path} is gone. Get it again: limpet models pull {path.stem}")
+        raise WeightsError(f"{path} is gone", to_get(path.stem))
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.n_ctx, params.n_parallel = context, 1
@@ -141,5 +142,6 @@ def _load(path: Path, context: int, threads: int) -> Any:
     except RuntimeError as error:
         raise WeightsError(
             f"{path} can't be loaded: it is damaged, of a kind that the engine doesn't know, or larger than the "
-            f"free memory. Get it again (limpet models pull {path.stem}) or choose another model."
+            "free memory",
+            f"{to_get_again(path.stem)}, or choose another model",
         ) from error

@@ -7,8 +7,29 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 _FENCE = re.compile(r"[<＜﹤](\s*[/／\s]*note\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """Somebody's words that came with a question: a quoted or forwarded message. ``source`` says whose.
+
+    ``below``: they follow the question, which speaks of them (what a pipe brought), instead of preceding it.
+    """
+
+    text: str
+    source: str
+    below: bool = False
+
+
+def accompanied(words: str, came: Sequence[Quotation]) -> str:
+    """A person's ``words`` between the quotations that came with them, each in its fence."""
+    above = [quoted(quotation.text, quotation.source) for quotation in came if not quotation.below]
+    below = [quoted(quotation.text, quotation.source) for quotation in came if quotation.below]
+    return "\n\n".join([*above, words, *below])
 
 
 def quoted(text: str, source: str) -> str:

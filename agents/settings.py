@@ -6,11 +6,41 @@ that model. A table ``[models.<name>]`` describes one more. Knows no provider an
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import InitErrorDetails
+
+MODEL_FORMS = (
+    "openai/gpt-6.1-terra",
+    "anthropic/claude-haiku-5-5",
+    "ollama/qwen3:4b",
+    "local/smollm2",
+    "vllm/qwen3-32b",
+)
+"""How a model is written: two providers that want a key, Ollama, the embedded one, a server of one's own."""
+
+
+def _no_stand_in(name: str) -> str:
+    """The help and the messages say PROVIDER/MODEL, which is easily pasted as it is."""
+    provider, _, model = name.partition("/")
+    if provider.casefold() == "provider" or model == "MODEL":
+        raise ValueError(f"must name a model, and {name} only shows the form: {', '.join(MODEL_FORMS)}")
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(_no_stand_in)]
+"""A model as provider/model, or the name of a table; whether it means anything is not checked here."""
 
 
 class ModelSettings(BaseModel):
@@ -74,7 +104,7 @@ class ModelSettings(BaseModel):
 class NamedModel(ModelSettings):
     """A table ``[models.<name>]``: agents and ``default`` may call the model by this name."""
 
-    model: str | None = Field(
+    model: ModelName | None = Field(
         default=None,
         description="The model as provider/model. Not set: the table's own name.",
         examples=["vllm/qwen3-32b"],
@@ -87,7 +117,7 @@ class ModelsSettings(ModelSettings):
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, NamedModel] = Field(init=False)
 
-    default: str | None = Field(
+    default: ModelName | None = Field(
         default=None,
         description="The model to talk to, as provider/model or the name of a [models.<name>] table. Not set: a "
         "provider whose key is in the environment, else the embedded model, else none.",

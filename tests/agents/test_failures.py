@@ -108,7 +108,7 @@ def test_a_refusal_says_the_mend(endpoint: Endpoint, status: int, words: str, me
 
 def test_what_is_not_running_is_named_with_its_start() -> None:
     assert unreachable(OLLAMA, "connection refused").message == (
-        "127.0.0.1:11434 can't be reached: connection refused. Is Ollama running? Start it: ollama serve"
+        "127.0.0.1:11434 can't be reached: connection refused. Is Ollama running? Start it: `ollama serve`."
     )
     assert "api.example.com:443" in unreachable(HOSTED, "timed out").message
     assert "ollama" not in unreachable(Endpoint("x", "http://10.0.0.1:11434/v1"), "no").message

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.intent import ListNotes, Question, Remember, Talk, intent
+from agents.intent import EVERYTHING, Forget, ListNotes, Question, Remember, TakeBack, Talk, intent
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,74 @@ def test_whatever_is_not_explicit_is_talk(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        ("forget that my dog is called Biscuit", "dog is called Biscuit"),
+        ("Forget: the gate code is 4411", "gate code is 4411"),
+        ("please forget my address!", "address"),
+        ("can you forget my address?", "address"),
+        ("forget about tea", "tea"),
+        ("forget what I told you about Tom", "Tom"),
+        ("forget everything about my job", "job"),
+        ("delete the note about tea", "tea"),
+        ("Could you delete the note about the wifi, please?", "wifi"),
+        ("remove the note that says I like tea", "like tea"),
+        ("erase any memory of my ex", "ex"),
+        ("get rid of all notes about work", "work"),
+        ("remove tea from my notes", "tea"),
+        ("take the gate code out of your memory", "gate code"),
+        ("vergiss, dass ich Tee mag", "ich Tee mag"),
+        ("forget that", ""),
+        ("forget it", ""),
+        ("Forget what I just said.", ""),
+        ("delete that note", ""),
+        ("scratch that", ""),
+        ("take that back", ""),
+        ("forget everything", EVERYTHING),
+        ("forget all my notes, please", EVERYTHING),
+        ("delete all memories", EVERYTHING),
+        ("forget everything you know about me", EVERYTHING),
+    ],
+)
+def test_a_request_to_forget_says_what_it_is_about(text: str, about: str) -> None:
+    assert intent(text) == Forget(about)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["undo", "Undo that.", "forget the last note", "delete my last note please", "Forget the last thing I told you"],
+)
+def test_the_last_note_can_be_taken_back(text: str) -> None:
+    assert intent(text) == TakeBack()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I forgot my keys",
+        "never forget this",
+        "Did you forget my name?",
+        "What did I forget?",
+        "forget-me-nots are blue",
+        "forgetting is human",
+        "delete my account",
+        "remove the stain from my shirt",
+        "Take notes",
+        "undo the zip " + "and so on " * 60,
+    ],
+)
+def test_other_talk_of_forgetting_is_no_request(text: str) -> None:
+    assert not isinstance(intent(text), Forget | TakeBack)
+
+
+@pytest.mark.parametrize(
+    "text", ["remember this", "Please note that down", "Remember it, please!", "save this for me."]
+)
+def test_a_request_to_keep_what_came_with_it_has_no_words_of_its_own(text: str) -> None:
+    assert intent(text) == Remember("")
+
+
+@pytest.mark.parametrize(
     "text", ["what do you know about me?", "list my notes", "Show me all my notes.", "What do you remember?"]
 )
 def test_the_notes_can_be_asked_for(text: str) -> None:
@@ -85,12 +153,21 @@ def test_the_notes_can_be_asked_for(text: str) -> None:
 def test_anything_a_person_types_has_an_intent(text: str) -> None:
     found = intent(text)
     if isinstance(found, Remember):
-        assert found.text.strip()
+        assert found.text in text
+    if isinstance(found, Forget) and found.text != EVERYTHING:
         assert found.text in text
 
 
 @pytest.mark.parametrize(
-    "text", ["a" + "," * 50_000 + "b", "\n" * 50_000 + "x", "please " * 20_000, "hi" + "." * 50_000]
+    "text",
+    [
+        "a" + "," * 50_000 + "b",
+        "\n" * 50_000 + "x",
+        "please " * 20_000,
+        "hi" + "." * 50_000,
+        "forget that " * 10_000,
+        "delete " + "note " * 20_000,
+    ],
 )
 def test_a_long_message_costs_no_time(text: str) -> None:
     """A guest must not stall everyone: the cost grows with the length and not with its square."""

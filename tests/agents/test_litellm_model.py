@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -22,6 +23,7 @@ from agents.litellm_model import LiteLLMModel
 from agents.model import Failed, Finished, Limits, TextDelta, Usage
 from tests.agents.model_cases import ANSWERS, ASKED, REFUSALS, Outcome, outcome_of
 from tests.fakes.model_server import ModelServer, Reply, Script
+from workspaces.installation import install_extra
 
 KEY = "sk-very-secret-key-0123456789"
 Connect = Callable[..., Any]
@@ -169,9 +171,9 @@ async def test_it_stays_quiet(connect: Connect, capfd: pytest.CaptureFixture[str
 
 async def test_the_extra_is_missing(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "litellm", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'limpet\[litellm\]'"):
+    with pytest.raises(MissingExtra, match=re.escape(install_extra("litellm"))):
         litellm_model.load()
     _, model = await connect([Reply("Hi")])
     (failed,) = [event async for event in model.stream(ASKED)]
     assert isinstance(failed, Failed)
-    assert "pip install 'limpet[litellm]'" in failed.message
+    assert f"`{install_extra('litellm')}`" in failed.message

@@ -18,6 +18,7 @@ from agents.errors import MissingExtra
 from agents.local_model import LocalModel
 from agents.model import AssistantMessage, Failed, Finished, Limits, Request, TextDelta, UserMessage
 from tests.agents.model_cases import outcome_of
+from workspaces.installation import install_extra
 
 FOLDERS = [Path(folder) for folder in (os.environ.get("LIMPET_TEST_MODELS"), "~/.limpet/models") if folder]
 WEIGHTS = next((f for folder in FOLDERS if (f := folder.expanduser() / "smollm2.gguf").is_file()), None)
@@ -165,21 +166,32 @@ def test_nothing_but_the_answer_is_said(path: Path, way: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-async def test_weights_that_are_gone(tmp_path: Path) -> None:
-    model = LocalModel("local/x", tmp_path / "x.gguf", limits=SMALL, threads=1)
+@pytest.mark.parametrize(("name", "what"), [("smollm2", "smollm2"), ("x", "PATH")])
+async def test_weights_that_are_gone(tmp_path: Path, name: str, what: str) -> None:
+    model = LocalModel(f"local/{name}", tmp_path / f"{name}.gguf", limits=SMALL, threads=1)
     (failed,) = [event async for event in model.stream(BISCUIT)]
     assert isinstance(failed, Failed)
     assert failed.kind == "refused"
-    assert "limpet models pull x" in failed.message
+    assert failed.message.endswith(f"is gone. Get them: `limpet models pull {what}`.")
     await model.close()
 
 
-async def test_weights_that_are_damaged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "x.gguf").write_bytes(b"GGUF" + bytes(100))
-    model = LocalModel("local/x", tmp_path / "x.gguf", limits=SMALL, threads=1)
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [
+        ("smollm2", "Get them again: `limpet models pull smollm2`, or"),
+        ("x", "Get them again: `limpet models remove x`, then `limpet models pull PATH`, or"),
+    ],
+)
+async def test_weights_that_are_damaged(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, mend: str
+) -> None:
+    (tmp_path / f"{name}.gguf").write_bytes(b"GGUF" + bytes(100))
+    model = LocalModel(f"local/{name}", tmp_path / f"{name}.gguf", limits=SMALL, threads=1)
     (failed,) = [event async for event in model.stream(BISCUIT)]
     assert isinstance(failed, Failed)
     assert "can't be loaded" in failed.message
+    assert mend in failed.message
     await model.close()
     assert capfd.readouterr() == ("", "")
 
@@ -190,7 +202,7 @@ async def test_the_extra_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (await outcome_of(model)).kind == "refused"
     (failed,) = [event async for event in model.stream(BISCUIT)]
     assert failed == Failed("refused", str(MissingExtra("the embedded model x", "local")))
-    assert "pip install 'limpet[local]'" in failed.message
+    assert f"`{install_extra('local')}`" in failed.message
     await model.close()
 
 

