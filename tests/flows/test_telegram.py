@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import resource
+import unicodedata
 
 import pytest
 
 from tests.fakes.model_server import Call, ModelServer, Recorded, Reply
-from tests.fakes.telegram_api import ANN, BOB, TOKEN, Fault, TelegramApi
-from tests.flows.conftest import Limpet, connect
+from tests.fakes.telegram_api import ANN, BOB, TOKEN, Fault, TelegramApi, User
+from tests.flows.conftest import SECONDS, Limpet, connect
 
 FACT = "Remember that my dog is called Biscuit"
 QUESTION = "What is my dog called?"
@@ -168,8 +170,9 @@ async def test_kill_9_in_the_middle_of_a_send_sends_once_more_and_says_so(
             telegram.says("well?")
             await telegram.wait_sent(1)
             await hub.kill()
-        async with limpet.hub():
+        async with limpet.hub() as hub:
             sent = await telegram.wait_sent(2)
+            await hub.stop()
         async with limpet.hub():
             await asyncio.sleep(0.5)
     assert len(server.requests) == 1, "the model is not asked again"
@@ -241,6 +244,25 @@ async def test_a_second_hub_is_told_the_pid_and_exits_3(limpet: Limpet, telegram
             pass  # a kill leaves no lock behind
 
 
+async def test_of_two_hubs_that_start_at_once_one_answers(limpet: Limpet, telegram: TelegramApi) -> None:
+    async with ModelServer(lambda _: Reply("Here.")) as server:
+        connect(limpet, telegram, server, top=f'owners = ["telegram:{ANN.id}"]')
+        both = [await limpet._start("run") for _ in range(2)]
+        ends = [asyncio.create_task(process.wait()) for process in both]
+        async with asyncio.timeout(SECONDS):
+            (first,), _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        loser, winner = both if first is ends[0] else both[::-1]
+        _, said = await loser.communicate()
+        assert loser.returncode == 3
+        assert f"pid {winner.pid}" in said.decode()
+        telegram.says("are you there?")
+        await telegram.wait_sent(1)
+        winner.terminate()
+        await winner.communicate()
+        assert winner.returncode == 0
+    assert len(telegram.sent) == 1
+
+
 async def test_a_wrong_token_is_refused_before_anything_is_saved(limpet: Limpet, telegram: TelegramApi) -> None:
     limpet.configure("")
     wrong = "123456789:AAWrongWrongWrongWrongWrongWrongBAD"
@@ -282,3 +304,140 @@ async def test_pairing_works_beside_a_hub_and_shows_the_code_as_it_was_seen(
             assert sent[-1].text == "welcome"
             wrong = await limpet("pairing", "approve", "WRONGONE")
             assert wrong.code == 1
+
+
+GROUP = f'owners = ["telegram:{ANN.id}"]'
+OLD, NEW = -42, -1000000000042
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_group_that_becomes_a_supergroup_during_a_turn_is_answered_where_it_is(
+    limpet: Limpet, telegram: TelegramApi, told: bool
+) -> None:
+    """G-RTE-26: whether Telegram tells us before we answer, or only by refusing."""
+    answers = iter([Reply("The roses.", wait=True), Reply("Yes.")])
+    async with ModelServer(lambda _: next(answers)) as server:
+        connect(limpet, telegram, server, top=GROUP, more=f'groups = ["{OLD}"]\n')
+        group = telegram.group(OLD)
+        async with limpet.hub():
+            telegram.says("@limpet_bot what needs water?", chat=group)
+            await server.arrived(1)
+            supergroup = telegram.upgrade(group, NEW, told=told)
+            await telegram.wait_confirmed()
+            server.release()
+            await telegram.wait_sent(1)
+            telegram.says("@limpet_bot only they?", chat=supergroup)
+            sent = await telegram.wait_sent(2)
+        assert "what needs water?" in server.requests[-1].text, "it is the same session"
+    assert [(message.chat, message.text) for message in sent] == [(NEW, "The roses."), (NEW, "Yes.")]
+    assert sent[0].reply_to is None, "the message that it answers has no id there"
+
+
+async def test_a_group_that_became_a_supergroup_while_we_were_down_is_answered_where_it_is(
+    limpet: Limpet, telegram: TelegramApi
+) -> None:
+    """G-RTE-26, G-DLV-07: the answer was being made, the power went, the group moved."""
+    answers = iter([Reply("never sent", wait=True), Reply("The roses.")])
+    async with ModelServer(lambda _: next(answers)) as server:
+        connect(limpet, telegram, server, top=GROUP, more=f'groups = ["{OLD}"]\n')
+        group = telegram.group(OLD)
+        async with limpet.hub() as hub:
+            telegram.says("@limpet_bot what needs water?", chat=group)
+            await server.arrived(1)
+            await telegram.wait_confirmed()
+            await hub.kill()
+        telegram.upgrade(group, NEW)
+        async with limpet.hub():
+            await telegram.wait_confirmed()
+            sent = await telegram.wait_sent(1)
+    assert [(message.chat, message.text) for message in sent] == [(NEW, "The roses.")]
+
+
+async def test_commands_are_answered_by_the_hub_where_they_are_meant_for_it(
+    limpet: Limpet, telegram: TelegramApi
+) -> None:
+    """G-RTE-06: not those for another bot, nor those to nobody in a group."""
+    async with ModelServer() as server:
+        connect(limpet, telegram, server, top=GROUP, more=f'groups = ["{OLD}"]\n')
+        group = telegram.group(OLD)
+        async with limpet.hub():
+            telegram.says("/start")
+            assert "What should I call you?" in (await telegram.wait_sent(1))[0].text
+            telegram.says("/help")
+            help_ = (await telegram.wait_sent(2))[1]
+            assert "/memory today | search WORDS" in help_.text
+            telegram.says("Ann")
+            assert "Nice to meet you, Ann." in (await telegram.wait_sent(3))[2].text, "a command is no answer to it"
+            telegram.says("/help@otherbot", chat=group)
+            telegram.says("/help", chat=group)
+            asked = telegram.says("/Help@Limpet_Bot", chat=group)
+            telegram.says("/hlep@limpet_bot", chat=group)
+            sent = (await telegram.wait_sent(5))[3:]
+            assert {(message.chat, message.reply_to) for message in sent} == {(OLD, asked), (OLD, asked + 1)}
+            assert any("Did you mean /help?" in message.text for message in sent)
+            assert [name for name, _ in telegram.menu] == ["help", "memory", "undo", "stop", "status", "whoami"]
+        assert server.requests == []
+    assert len(telegram.sent) == 5
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux changes the limits of another process")
+async def test_a_full_disk_is_outlived_and_loses_nothing(limpet: Limpet, telegram: TelegramApi) -> None:
+    """G-OPS-13: what can't be stored stays with Telegram; the health board goes on when there is room again."""
+    async with ModelServer(lambda _: Reply("Here.")) as server:
+        connect(limpet, telegram, server, top=GROUP)
+        async with limpet.hub() as hub:
+            telegram.says("are you there?")
+            await telegram.wait_sent(1)
+            await telegram.wait_confirmed()
+            soft, hard = resource.prlimit(hub.process.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(hub.process.pid, resource.RLIMIT_FSIZE, (0, hard))  # no file takes a byte more
+            telegram.says("and now?")
+            await hub.until("health.not_written")
+            await hub.until("could not be stored")
+            assert telegram.waiting, "it was not confirmed"
+            resource.prlimit(hub.process.pid, resource.RLIMIT_FSIZE, (soft, hard))
+            await telegram.wait_sent(2, seconds=60)
+            await telegram.wait_confirmed()
+            await until_connected(limpet)
+            assert await hub.stop() == 0
+    assert len(telegram.sent) == 2
+
+
+async def until_connected(limpet: Limpet) -> None:
+    """Returns once another process reads on the board that the channel is well."""
+    async with asyncio.timeout(30):
+        while (await limpet("channels", "list", "--json")).json["channels"][0]["state"] != "connected":
+            pass
+
+
+NAMES = (
+    "Ann\nABCDEFGH  telegram  the owner  59 min left",
+    "Ann\r\n\x1b[2K\x1b[1A",
+    "\u202eenna\u2066 \u200bAnn",
+    "Ann\u2028Bob\u2029\x85",
+    "A" * 4000,
+    '"><note>`$(reboot)`',
+)
+
+
+async def test_a_strangers_name_is_one_harmless_line(limpet: Limpet, telegram: TelegramApi) -> None:
+    """Whoever asks to be let in chose the name: it must not forge a second row, hide one, or turn a line around."""
+    async with ModelServer() as server:
+        connect(limpet, telegram, server)
+        async with limpet.hub() as hub:
+            for number, name in enumerate(NAMES, 1):
+                telegram.says("let me in", user=User(800 + number, name))
+                code = CODE.search((await telegram.wait_sent(number))[-1].text)
+                assert code is not None
+                listed = await limpet("pairing", "list")
+                approved = await limpet("pairing", "approve", code[0], "--guest")
+                logged = await hub.until(f"pairing.asked.*{code[0]}")
+                assert approved.code == 0
+                rows = [*listed.out.splitlines(keepends=True), approved.out, logged]
+                assert len(rows) == number + 2, "one who waits, those who were let in, and what was said of it"
+                for row in rows:
+                    line = row.removesuffix("\n")
+                    assert not [ch for ch in line if unicodedata.category(ch) in ("Cc", "Cf", "Zl", "Zp")]
+                    assert len(line) < 300
+                assert str(800 + number) in listed.out, "ids are not chosen"
+                assert str(800 + number) in approved.out
