@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 LONGEST_EXCERPT = 20_000
 """Characters that ``get`` gives at most: the cap of a bootstrap file."""
 
-NEEDED = 20
+NEEDED = 10
 """Pieces whose text is read for each hit: some are handed out together, some say the same, some are too old."""
 
 STILL_FILLING = "The newest notes are found by words only: their vectors are still being made."

@@ -7,7 +7,7 @@ name, no file format and no order of hits.
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -119,6 +119,13 @@ def _masks(bits: int) -> Masks:
     return Masks(bits & every, bits >> _WIDTH & every, bits >> 2 * _WIDTH)
 
 
+def _mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
+    """The mean and the standard deviation (``statistics`` has it exact, and 50 times slower)."""
+    count = len(values) or 1
+    mean = math.fsum(values) / count
+    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / count)
+
+
 def _weigh(
     index: Index,
     words: _Words,
@@ -136,9 +143,7 @@ def _weigh(
     if vector is not None:
         cosines = index.nearest(vector, words.extent, width)
         usual = index.sampled(vector, words.extent)
-        if usual:
-            spread = statistics.pstdev(usual)
-            background = Background(words.extent.units, words.counts, statistics.fmean(usual), spread)
+        background = Background(words.extent.units, words.counts, *_mean_and_spread(usual))
     best = promising(words.masks, cosines, terms, background, width, settings)
     units = index.units(best, REACH)
     if vector is not None:

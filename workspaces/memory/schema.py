@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 2
+VERSION = 3
 """Raised whenever a table, or what is written into one, changes its meaning."""
 
 SPAN = 1 << 32
@@ -30,20 +30,19 @@ TABLES = (
         id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, area INTEGER NOT NULL, day TEXT, hash BLOB NOT NULL,
         mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, flaw TEXT NOT NULL
     )""",
-    # section: the same for neighbours below the same headings. first, last: the places of its units in the file.
-    # trail: headings, one a line. text is compressed, and the last column, so that a row is read without it.
+    # trail: headings, one a line. text: compressed.
     """CREATE TABLE chunks(
-        id INTEGER PRIMARY KEY, file INTEGER NOT NULL, section INTEGER NOT NULL,
-        first INTEGER NOT NULL, last INTEGER NOT NULL,
+        id INTEGER PRIMARY KEY, file INTEGER NOT NULL,
         start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, header TEXT NOT NULL, trail TEXT NOT NULL,
         text BLOB NOT NULL
     )""",
     "CREATE INDEX chunks_file ON chunks(file)",
-    # place: counts the units of a file. start, length: characters of the chunk's text. item, asks: 1 for an item of a
-    # list, for a question. hash: of what is embedded.
+    # section: the same for neighbours below the same headings. place: counts the units of a file. start, length:
+    # characters of the chunk's text. item, asks: 1 for an item of a list, for a question. hash: of what is embedded.
     """CREATE TABLE units(
-        id INTEGER PRIMARY KEY, file INTEGER NOT NULL, place INTEGER NOT NULL, chunk INTEGER NOT NULL,
-        start INTEGER NOT NULL, length INTEGER NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL,
+        id INTEGER PRIMARY KEY, file INTEGER NOT NULL, section INTEGER NOT NULL, place INTEGER NOT NULL,
+        chunk INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL,
+        start_line INTEGER NOT NULL, end_line INTEGER NOT NULL,
         tokens INTEGER NOT NULL, item INTEGER NOT NULL, asks INTEGER NOT NULL, hash INTEGER NOT NULL
     )""",
     "CREATE INDEX units_place ON units(file, place)",

@@ -75,7 +75,7 @@ class MemorySettings(BaseModel):
         description="Longest text of one find, in characters.",
     )
     candidates: int = Field(
-        default=100,
+        default=60,
         ge=10,
         le=4096,
         description="How many pieces are ranked, beside those around them.",

@@ -204,7 +204,7 @@ def _nearest_of_few(
 def _near_by_sign(
     db: sqlite3.Connection, space: Space, query: bytes, mean: Any, ranges: Sequence[tuple[int, int]], count: int
 ) -> list[int]:
-    """The ids of the units whose signs differ least from the query's."""
+    """The ids of the ``count`` units whose signs differ least from the query's."""
     import numpy as np
 
     pages: list[int] = []
@@ -222,7 +222,9 @@ def _near_by_sign(
     differing = np.zeros(len(rows), dtype=np.uint16)
     for column in range(width // 8):
         differing += np.bitwise_count(rows[:, column] ^ wanted[column])
-    best = np.argpartition(differing, count)[:count] if count < len(rows) else np.arange(len(rows))
+    within = np.bincount(differing, minlength=1).cumsum()  # how many differ in so many signs or fewer
+    most = np.searchsorted(within, min(count, len(rows)))
+    best = np.concatenate([np.flatnonzero(differing < most), np.flatnonzero(differing == most)])[:count]
     return [pages[at // PAGE] * PAGE + at % PAGE for at in best.tolist()]
 
 
