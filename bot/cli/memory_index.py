@@ -66,9 +66,10 @@ def watch(ctx: typer.Context, agent: AgentOption = None, folder: FolderOption = 
     """Keep the index up to date until Ctrl-C, and say what changed. A running hub does this by itself."""
 
     async def follow(memory: Memory) -> None:
-        output.note(_report(await sync(memory)) + ". Watching; Ctrl-C ends it.")
+        report = await sync(memory)
+        last = (await memory.status()).last_sync
         async with memory.watch():
-            last = (await memory.status()).last_sync
+            output.note(f"{_report(report)}. Watching; Ctrl-C ends it.")
             while True:
                 await asyncio.sleep(0.5)
                 status = await memory.status()
