@@ -86,6 +86,8 @@ async def fill(store: Store, encoder: Encoder, known: Store | None = None) -> in
             embedded += len(missing)
         await store.run(Index.fill, name, {unit.id: vectors[unit.hash] for unit in units})
     await store.run(Index.settle, name)
+    if embedded:
+        await store.run(Index.shrink_log)
     return embedded
 
 
