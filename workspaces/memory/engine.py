@@ -144,27 +144,26 @@ class Memory:
         mode: Mode
         try:
             await self._syncing.refresh()
-            encoder = await self._encoder()
-            scored, passages = await self._syncing.healed(
+            found = await self._syncing.healed(
                 lambda: retrieval.indexed(
-                    self._store, encoder, question, terms, scope.read, NEEDED * most, self._settings, alone=alone
+                    self._store, self._encoders, question, terms, scope.read, NEEDED * most, self._settings, alone=alone
                 )
             )
-            mode, warnings = await self._state()
+            mode, warnings = self._state(found.embedder, is_filling=found.is_filling)
         except IndexUnavailable as error:
             mode, warnings = "scan", (UNREADABLE.format(error),)
-            scored, passages = await asyncio.to_thread(
+            found = await asyncio.to_thread(
                 retrieval.scanned, self._sources, terms, scope.read, self._settings, alone=alone
             )
         today = None if query.names_a_day(question) else (now or self._clock()).astimezone(self._zone()).date()
-        hits = ranking.hits(scored, passages, today, most, self._settings, alone=alone)
+        hits = ranking.hits(found.scored, found.passages, today, most, self._settings, alone=alone)
         return SearchResult(hits, mode, warnings)
 
     async def latest(self, *, scope: Scope, limit: int = 10) -> tuple[Hit, ...]:
         """The newest notes that the scope can read, newest first; their score says nothing."""
         try:
             await self._syncing.refresh()
-            found = await self._syncing.healed(lambda: self._store.run(Index.latest, scope.read, limit))
+            found = await self._syncing.healed(lambda: retrieval.latest(self._store, scope.read, limit))
         except IndexUnavailable:
             found = await asyncio.to_thread(retrieval.scanned_latest, self._sources, scope.read, limit, self._settings)
         return tuple(ranking.as_hit([passage], self._settings.max_characters) for passage in found)
@@ -248,20 +247,19 @@ class Memory:
 
     async def status(self) -> MemoryStatus:
         """What there is, and what is amiss."""
-        serving = None
+        serving: str | None = None
         try:
             counts = await self._syncing.healed(lambda: self._store.run(Index.counts))
-            serving = await self._store.run(Index.serving)
-            mode, warnings = await self._state()
+            serving = counts.embedder
+            mode, warnings = self._state(serving, is_filling=counts.waiting > 0)
             warnings += (*self._syncing.unread, *await self._store.run(Index.flaws))
         except IndexUnavailable as error:
-            counts, mode, warnings = Counts(0, 0, 0, 0, 0), "scan", (f"The index can't be used: {error}.",)
-        preferred = next(reversed(self._encoders), "none")
+            counts, mode, warnings = Counts(), "scan", (f"The index can't be used: {error}.",)
         size = await asyncio.to_thread(_size, self._store.path)
         return MemoryStatus(
             *(counts.files, counts.chunks, counts.units, counts.embedded, counts.waiting),
             mode=mode,
-            embedder=serving.embedder if serving else preferred,
+            embedder=serving or next(reversed(self._encoders), "none"),
             index_path=self._store.path,
             index_bytes=size,
             warnings=warnings,
@@ -269,24 +267,18 @@ class Memory:
             repairs=self._syncing.repairs,
         )
 
-    async def _encoder(self) -> Encoder | None:
-        """The one whose vectors serve searches now."""
-        space = await self._store.run(Index.serving)
-        return self._encoders.get(space.embedder) if space else None
-
-    async def _state(self) -> tuple[Mode, tuple[str, ...]]:
-        """How a search is made now, and why not better."""
+    def _state(self, serving: str | None, *, is_filling: bool) -> tuple[Mode, tuple[str, ...]]:
+        """How a search is made now, and why not better. ``serving`` is the embedder whose vectors there are."""
         if not self._encoders:
             return "keyword", ()
-        encoder = await self._encoder()
+        encoder = self._encoders.get(serving or "")
         if encoder is None:
             return "keyword", (NO_VECTORS.format(command=install_package("pysqlite3")),)
         if encoder.trouble:
             return "keyword", (f"Search by meaning is off: {encoder.trouble}.",)
-        name = encoder.identity[0]
-        waiting = (STILL_FILLING,) if await self._store.run(Index.is_filling, name) else ()
+        waiting = (STILL_FILLING,) if is_filling else ()
         others = (other.trouble for other in self._encoders.values() if other is not encoder and other.trouble)
-        return "hybrid", (*waiting, *(f"{name} stands in for an embedder that fails. {why}." for why in others))
+        return "hybrid", (*waiting, *(f"{serving} stands in for an embedder that fails. {why}." for why in others))
 
     def _located(self, path: str, scope: Scope) -> Path:
         """The file that ``path`` names: of the folder, or one that a pattern names with its whole path."""

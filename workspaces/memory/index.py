@@ -14,44 +14,22 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workspaces.database import BUSY_SECONDS, DatabaseError, connect, has_vectors, sqlite
-from workspaces.memory import documents, schema, vectors
-from workspaces.memory.evidence import Unit
-from workspaces.memory.query import COMMON
+from workspaces.memory import documents, lookups, schema, vectors
 from workspaces.memory.schema import SPAN
 from workspaces.memory.vectors import Space
 
 if TYPE_CHECKING:
     import sqlite3
 
+LARGE_LOG = 1 << 20
+"""Bytes; putting a smaller one away would cost each note two more syncs of the disk."""
+
 PAGES = 2000
 """Pages of 4 kB that SQLite keeps in memory."""
-
-FIRST = 250
-"""The newest units with a word that are always looked at, 0.2 ms of CPU; the rest of a common word only if it is worth
-it."""
-
-_PASSAGE = """
-    SELECT units.id, chunks.id, path, place, chunks.text, start, start + length, units.start_line, units.end_line,
-        trail, day
-    FROM units JOIN chunks ON chunks.id = units.chunk JOIN files ON files.id = units.file
-"""
-
-
-_SECTIONS = 1 << 24
-"""More than a file has."""
-
-SAMPLE = 250
-"""Units that say how near an unrelated one is to a question."""
-_PASSAGES = f"{_PASSAGE} WHERE units.id IN (SELECT value FROM json_each(?))"  # noqa: S608 - a constant
-_LATEST = f"""
-    {_PASSAGE} WHERE area IN (SELECT id FROM areas WHERE name IN (SELECT value FROM json_each(?)))
-    ORDER BY day DESC NULLS LAST, path, place DESC LIMIT ?
-"""  # noqa: S608 - a constant
 
 
 class IndexUnavailable(Exception):
@@ -76,24 +54,6 @@ class FileState:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """A unit and the chunk it lies in. ``start`` and ``end`` are offsets into ``text``, which is the chunk's; ``place``
-    is its number in its file."""
-
-    id: int
-    chunk: int
-    path: str
-    place: int
-    text: str
-    start: int
-    end: int
-    start_line: int
-    end_line: int
-    trail: tuple[str, ...]
-    day: date | None
-
-
-@dataclass(frozen=True, slots=True)
 class Pending:
     """A unit without a vector yet. ``text`` is what is embedded, ``hash`` is of it."""
 
@@ -103,31 +63,15 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """The areas of a scope: the ranges of their units' ids, both ends included, and how many units there are."""
-
-    ranges: tuple[tuple[int, int], ...]
-    units: int
-
-
-@dataclass(frozen=True, slots=True)
-class Posting:
-    """The units that an expression finds. Where not ``complete`` there are more, and ``total`` is an estimate."""
-
-    units: list[int]
-    total: int
-    complete: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Counts:
-    """``embedded``: units with a vector in the space that serves searches. ``waiting``: those still to get one."""
+    """``embedded``: units with a vector of ``embedder``, which serves searches. ``waiting``: those still to get one."""
 
-    files: int
-    chunks: int
-    units: int
-    embedded: int
-    waiting: int
+    files: int = 0
+    chunks: int = 0
+    units: int = 0
+    embedded: int = 0
+    waiting: int = 0
+    embedder: str | None = None
 
 
 class Index:
@@ -187,8 +131,27 @@ class Index:
         """Take over all that ``other`` holds, in one step for every process that has this index open."""
         other._db.backup(self._db)
 
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """For look-ups that belong together: what others write meanwhile, or put in the index's place, is not seen."""
+        self._db.execute("BEGIN")
+        try:
+            yield self._db
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    def birth(self) -> str:
+        """Another one after it was made anew: then ids that were looked up before mean nothing any more."""
+        return schema.meta(self._db, "birth") or ""
+
     def shrink_log(self) -> None:
-        """Put the write-ahead log into the database; while somebody is reading, as much as can be, and not waiting."""
+        """Put a large write-ahead log into the database: while somebody is reading what can be, without waiting."""
+        try:
+            if self.path.with_name(f"{self.path.name}-wal").stat().st_size < LARGE_LOG:
+                return
+        except FileNotFoundError:
+            return
         self._db.execute("PRAGMA busy_timeout = 0")
         try:
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -208,16 +171,12 @@ class Index:
         if space:
             (filled,) = self._db.execute("SELECT filled FROM spaces WHERE id = ?", (space.id,)).fetchone()
             (waiting,) = self._db.execute("SELECT count(*) FROM waiting WHERE space = ?", (space.id,)).fetchone()
-        return Counts(files, chunks, units or 0, filled, waiting)
+        return Counts(files, chunks, units or 0, filled, waiting, space.embedder if space else None)
 
     def flaws(self) -> list[str]:
         """A sentence for each file that is not all text."""
         rows = self._db.execute("SELECT path, flaw FROM files WHERE flaw <> '' ORDER BY path")
         return [f"{path}: {flaw}." for path, flaw in rows]
-
-    def takes_vectors(self) -> bool:
-        """Whether units can have vectors here."""
-        return bool(self._spaces)
 
     def serving(self) -> Space | None:
         """The space that searches use: the preferred embedder's when it is ready, else the one before it."""
@@ -314,7 +273,7 @@ class Index:
     def _known(self, file: int) -> dict[tuple[str, str], list[int]]:
         """The ids of a file's units by what they are found by: the words above them and their own."""
         chunks = {
-            number: (header, _text(text))
+            number: (header, lookups.text(text))
             for number, header, text in self._db.execute("SELECT id, header, text FROM chunks WHERE file = ?", (file,))
         }
         known: dict[tuple[str, str], list[int]] = {}
@@ -344,7 +303,10 @@ class Index:
         ).fetchall()
         select = "SELECT id, trail, text FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
         wanted = json.dumps(sorted({chunk for _, _, chunk, _, _ in rows}))
-        chunks = {number: (_lines(trail), _text(text)) for number, trail, text in self._db.execute(select, (wanted,))}
+        chunks = {
+            number: (lookups.lines(trail), lookups.text(text))
+            for number, trail, text in self._db.execute(select, (wanted,))
+        }
         return [
             Pending(unit, hash_, documents.embedded(chunks[chunk][0], chunks[chunk][1][start:end]))
             for unit, hash_, chunk, start, end in rows
@@ -352,8 +314,9 @@ class Index:
 
     def known(self, embedder: str, hashes: Iterable[int]) -> dict[int, bytes | None]:
         """The vectors that there are of texts, by hash."""
-        space = self._space(embedder)
-        return vectors.known(self._db, space, hashes) if space else {}
+        with self.snapshot() as db:
+            space = self._space(embedder)
+            return vectors.known(db, space, hashes) if space else {}
 
     def fill(self, embedder: str, made: Mapping[int, bytes | None]) -> None:
         """Give units their vectors."""
@@ -367,102 +330,6 @@ class Index:
         if space and not space.ready and not self.is_filling(embedder):
             with self._transaction():
                 vectors.settle(self._db, space)
-
-    def extent(self, areas: Iterable[str]) -> Extent:
-        """What a scope can be searched for."""
-        rows = self._db.execute(
-            "SELECT id, next, units FROM areas WHERE units > 0 AND name IN (SELECT value FROM json_each(?))"
-            " ORDER BY id",
-            (json.dumps(sorted(areas)),),
-        ).fetchall()
-        ranges = tuple((number * SPAN, number * SPAN + following - 1) for number, following, _ in rows)
-        return Extent(ranges, sum(row[2] for row in rows))
-
-    def postings(self, expressions: Sequence[str], extent: Extent, most: int) -> list[Posting]:
-        """The units of the scope that each FTS5 expression finds, together about ``most`` of them.
-
-        Of an expression that finds too many the newest are taken, and those that a rare one finds too, unless it finds
-        most of the scope: so what is both is not missed, and a word that is everywhere costs no more than another.
-        """
-        found = [self._newest(expression, extent, FIRST) for expression in expressions]
-        rest = most - sum(len(posting.units) for posting in found)
-        for at in sorted(range(len(found)), key=lambda at: found[at].total):
-            if not found[at].complete and found[at].total <= rest:
-                rest -= found[at].total
-                found[at] = self._newest(expressions[at], extent, 2 * found[at].total)
-        rare = " OR ".join(f"({expressions[at]})" for at, one in enumerate(found) if one.complete and one.units)
-        for at, posting in enumerate(found):
-            if rare and not posting.complete and posting.total <= COMMON * extent.units:
-                both = self._newest(f"({expressions[at]}) AND ({rare})", extent, most)
-                found[at] = Posting([*{*posting.units, *both.units}], posting.total, complete=False)
-        return found
-
-    def _newest(self, expression: str, extent: Extent, most: int) -> Posting:
-        """Of more than ``most`` in an area the total is an estimate, by how close together the newest are."""
-        select = (
-            "SELECT rowid FROM units_fts WHERE units_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
-        )
-        found: list[int] = []
-        total, complete = 0, True
-        for first, last in extent.ranges:
-            units = [unit for (unit,) in self._db.execute(select, (expression, first, last, most))]
-            found += units
-            if len(units) < most:
-                total += len(units)
-            else:
-                total += len(units) * (last - first + 1) // (last - units[-1] + 1)
-                complete = False
-        return Posting(found, min(total, extent.units), complete)
-
-    def nearest(self, query: bytes, extent: Extent, count: int) -> dict[int, float]:
-        """The cosines of about the ``count`` nearest units of the scope."""
-        space = self.serving()
-        return vectors.nearest(self._db, space, query, extent.ranges, extent.units, count) if space else {}
-
-    def cosines(self, query: bytes, units: Iterable[int]) -> dict[int, float]:
-        """The cosines of given units, of those that have a vector."""
-        space = self.serving()
-        return vectors.cosines(self._db, space, query, units) if space else {}
-
-    def sampled(self, query: bytes, extent: Extent) -> list[float]:
-        """The cosines of units from all over the scope, ``SAMPLE`` or all."""
-        space = self.serving()
-        every = max(1, sum(last - first + 1 for first, last in extent.ranges) // SAMPLE)
-        units = (unit for first, last in extent.ranges for unit in range(first, last + 1, every))
-        return list(vectors.cosines(self._db, space, query, units).values()) if space else []
-
-    def units(self, ids: Iterable[int], reach: int) -> list[Unit]:
-        """Units by id, and those up to ``reach`` places away in the same file."""
-        spans = self._db.execute(
-            "SELECT file, place - ?1, place + ?1 FROM units WHERE id IN (SELECT value FROM json_each(?2))",
-            (reach, json.dumps(list(ids))),
-        )
-        rows = self._db.execute(
-            "SELECT units.id, chunk, file * ? + section, place, start_line, end_line, tokens, item, asks"
-            " FROM json_each(?) AS span JOIN units ON file = span.value ->> 0"
-            " AND place BETWEEN span.value ->> 1 AND span.value ->> 2",
-            (_SECTIONS, json.dumps(_merged(spans))),
-        )
-        return [Unit._make(row) for row in rows]
-
-    def passages(self, ids: Iterable[int]) -> dict[int, Passage]:
-        """The texts of units, by id."""
-        wanted = json.dumps(list(ids))
-        return self._passages(_PASSAGES, (wanted,))
-
-    def latest(self, areas: Iterable[str], count: int) -> list[Passage]:
-        """The newest units: by day, the last of a day first, then those of files without a day."""
-        return list(self._passages(_LATEST, (json.dumps(sorted(areas)), count)).values())
-
-    def _passages(self, select: str, values: Sequence[object]) -> dict[int, Passage]:
-        texts: dict[int, str] = {}
-        found: dict[int, Passage] = {}
-        for unit, chunk, path, place, text, start, end, first, last, trail, day in self._db.execute(select, values):
-            if chunk not in texts:
-                texts[chunk] = _text(text)
-            where = (start, end, first, last)
-            found[unit] = Passage(unit, chunk, path, place, texts[chunk], *where, _lines(trail), _day(day))
-        return found
 
     def _space(self, embedder: str) -> Space | None:
         return next((space for space in vectors.spaces(self._db) if space.embedder == embedder), None)
@@ -513,26 +380,3 @@ def remove(path: Path) -> None:
     """Remove an index and its journals."""
     for suffix in _SUFFIXES:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def _merged(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Spans of files, those that touch made one."""
-    merged: list[tuple[int, int, int]] = []
-    for file, first, last in sorted(spans):
-        if merged and merged[-1][0] == file and first <= merged[-1][2] + 1:
-            merged[-1] = (file, merged[-1][1], max(last, merged[-1][2]))
-        else:
-            merged.append((file, first, last))
-    return merged
-
-
-def _text(data: bytes) -> str:
-    return zlib.decompress(data).decode("utf-8", "surrogatepass")
-
-
-def _day(text: str | None) -> date | None:
-    return date.fromisoformat(text) if text else None
-
-
-def _lines(text: str) -> tuple[str, ...]:
-    return tuple(text.split("\n")) if text else ()

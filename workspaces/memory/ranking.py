@@ -16,7 +16,7 @@ from workspaces.memory.evidence import Scored
 from workspaces.memory.results import Hit
 
 if TYPE_CHECKING:
-    from workspaces.memory.index import Passage
+    from workspaces.memory.lookups import Passage
     from workspaces.memory.settings import MemorySettings
 
 TOGETHER = 0.65

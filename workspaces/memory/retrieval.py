@@ -11,13 +11,14 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from workspaces import files
-from workspaces.memory import documents, query, scan
+from workspaces.memory import documents, lookups, query, scan, vectors
 from workspaces.memory.embedder import EmbedderError
 from workspaces.memory.evidence import BESIDE, NOTHING, Background, Candidate, Masks, Scored, promising, scored
-from workspaces.memory.index import Extent, Index, Passage
+from workspaces.memory.index import Index, IndexUnavailable
+from workspaces.memory.lookups import Extent, Passage
 
 if TYPE_CHECKING:
     from workspaces.memory.encoder import Encoder
@@ -25,9 +26,22 @@ if TYPE_CHECKING:
     from workspaces.memory.settings import MemorySettings
     from workspaces.memory.sources import Sources
     from workspaces.memory.store import Store
+    from workspaces.memory.vectors import Space
 
-Found: TypeAlias = tuple[list[Scored], Mapping[int, Passage]]
-"""Scored units, best first, and the texts of those that can be handed out."""
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """``scored`` are best first, ``passages`` the texts of those that can be handed out.
+
+    ``embedder`` is the id of the one whose vectors served, or would have; None where there are none. ``is_filling``:
+    some units have no vector of it yet.
+    """
+
+    scored: Sequence[Scored]
+    passages: Mapping[int, Passage]
+    embedder: str | None = None
+    is_filling: bool = False
+
 
 SHARE = 5
 """Of the pieces whose text may be read one in five is looked up by itself; the others stand around it."""
@@ -36,18 +50,28 @@ REACH = max(abs(distance) for distance in BESIDE)
 """How many lines away another may lend evidence."""
 
 
+TRIES = 3
+"""How often a search begins anew because the index was made anew under it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What the look-up of the words gave: ``counts[i]`` units of the scope have term i, in their text or header."""
+    """What the look-up of the words gave: ``counts[i]`` units of the scope have term i, in their text or header.
 
+    ``birth`` is the index's, ``space`` the one whose vectors serve.
+    """
+
+    birth: str
     extent: Extent
     masks: Mapping[int, Masks]
     counts: tuple[int, ...]
+    space: Space | None
+    is_filling: bool
 
 
 async def indexed(
     store: Store,
-    encoder: Encoder | None,
+    encoders: Mapping[str, Encoder],
     question: str,
     terms: Sequence[Term],
     areas: Collection[str],
@@ -58,14 +82,29 @@ async def indexed(
 ) -> Found:
     """Through the index, by meaning too where it has vectors and the embedder works; the texts of about ``most``.
 
-    ``alone`` as for ``scored``. Raises IndexUnavailable.
+    ``encoders`` by the id of their embedder; ``alone`` as for ``scored``. Raises IndexUnavailable.
     """
-    words = await store.run(_look_up, terms, areas, settings.postings)
-    vector = None
-    if encoder and words.extent.units:
-        with suppress(EmbedderError):  # kept by the encoder, which the engine asks for what went wrong
-            vector = await encoder.query(query.meaning(question, terms, words.counts, words.extent.units))
-    return await store.run(_weigh, words, vector, terms, most, settings, alone=alone)
+    for _ in range(TRIES):
+        words = await store.run(_look_up, terms, areas, settings.postings)
+        encoder = encoders.get(words.space.embedder) if words.space else None
+        vector = None
+        if encoder and words.extent.units:
+            with suppress(EmbedderError):  # kept by the encoder, which the engine asks for what went wrong
+                vector = await encoder.query(query.meaning(question, terms, words.counts, words.extent.units))
+        found = await store.run(_weigh, words, vector, terms, most, settings, alone=alone)
+        if found is not None:
+            return found
+    raise IndexUnavailable("it is made anew again and again")
+
+
+async def latest(store: Store, areas: Collection[str], count: int) -> list[Passage]:
+    """The newest units: by day, the last of a day first, then those of files without a day. Raises IndexUnavailable."""
+
+    def read(index: Index) -> list[Passage]:
+        with index.snapshot() as db:
+            return lookups.latest(db, areas, count)
+
+    return await store.run(read)
 
 
 def scanned(
@@ -74,11 +113,12 @@ def scanned(
     """Through the files, by words only."""
     found, passages = scan.search(_documents(sources, settings), terms, areas)
     counts = tuple(sum((one.has.text | one.has.header) >> i & 1 for one in found) for i in range(len(terms)))
-    return scored(found, terms, Background(len(found), counts), len(found), settings, alone=alone), passages
+    ranked = scored(found, terms, Background(len(found), counts), len(found), settings, alone=alone)
+    return Found(ranked, passages)
 
 
 def scanned_latest(sources: Sources, areas: Collection[str], count: int, settings: MemorySettings) -> list[Passage]:
-    """As ``Index.latest``, from the files."""
+    """As ``latest``, from the files."""
     _, passages = scan.search(_documents(sources, settings), (), areas)
     order = sorted(passages.values(), key=lambda found: found.place, reverse=True)
     order.sort(key=lambda found: (-(found.day.toordinal() if found.day else 0), found.path))
@@ -94,9 +134,13 @@ def _documents(sources: Sources, settings: MemorySettings) -> Iterator[documents
 
 def _look_up(index: Index, terms: Sequence[Term], areas: Collection[str], most: int) -> _Words:
     """Each term in the text, in the header and in the label of the units."""
-    extent = index.extent(areas)
     columns = ("{text grams}", "header", "label")
-    found = index.postings([f"{column} : ({term.match})" for term in terms for column in columns], extent, most)
+    with index.snapshot() as db:
+        birth, space = index.birth(), index.serving()
+        is_filling = space is not None and index.is_filling(space.embedder)
+        extent = lookups.extent(db, areas)
+        expressions = [f"{column} : ({term.match})" for term in terms for column in columns]
+        found = lookups.postings(db, expressions, extent, most)
     bits: dict[int, int] = {}  # of a unit, those of its text, its header and its label, in one number
     counts: list[int] = []
     for i in range(len(terms)):
@@ -108,7 +152,8 @@ def _look_up(index: Index, terms: Sequence[Term], areas: Collection[str], most: 
         either = len({*own.units, *above.units}) if own.complete and above.complete else 0
         counts.append(max(either, own.total, above.total))
     known = {number: _masks(number) for number in set(bits.values())}
-    return _Words(extent, {unit: known[number] for unit, number in bits.items()}, tuple(counts))
+    masks = {unit: known[number] for unit, number in bits.items()}
+    return _Words(birth, extent, masks, tuple(counts), space, is_filling)
 
 
 _WIDTH = query.MOST
@@ -135,19 +180,27 @@ def _weigh(
     settings: MemorySettings,
     *,
     alone: bool,
-) -> Found:
-    """Score what is promising, with what stands around it, and read the texts of the best ``most``."""
+) -> Found | None:
+    """Score what is promising, with what stands around it, and read the texts of the best ``most``.
+
+    None where the ids in ``words`` are of an index that is no more.
+    """
     background = Background(words.extent.units, words.counts)
     width = max(settings.candidates, most // SHARE)
-    cosines: dict[int, float] = {}
-    if vector is not None:
-        cosines = index.nearest(vector, words.extent, width)
-        usual = index.sampled(vector, words.extent)
-        background = Background(words.extent.units, words.counts, *_mean_and_spread(usual))
-    best = promising(words.masks, cosines, terms, background, width, settings)
-    units = index.units(best, REACH)
-    if vector is not None:
-        cosines |= index.cosines(vector, [unit.id for unit in units if unit.id not in cosines])
-    candidates = [Candidate(unit, words.masks.get(unit.id, NOTHING), cosines.get(unit.id)) for unit in units]
-    found = scored(candidates, terms, background, most, settings, alone=alone)
-    return found, index.passages([one.unit for one in found])
+    with index.snapshot() as db:
+        space = index.serving() if vector is not None else None
+        if index.birth() != words.birth or (space is not None and space != words.space):
+            return None
+        cosines: dict[int, float] = {}
+        if vector is not None and space is not None:
+            cosines = vectors.nearest(db, space, vector, words.extent.ranges, words.extent.units, width)
+            usual = lookups.sampled(db, space, vector, words.extent)
+            background = Background(words.extent.units, words.counts, *_mean_and_spread(usual))
+        best = promising(words.masks, cosines, terms, background, width, settings)
+        units = lookups.units(db, best, REACH)
+        if vector is not None and space is not None:
+            cosines |= vectors.cosines(db, space, vector, [unit.id for unit in units if unit.id not in cosines])
+        candidates = [Candidate(unit, words.masks.get(unit.id, NOTHING), cosines.get(unit.id)) for unit in units]
+        found = scored(candidates, terms, background, most, settings, alone=alone)
+        passages = lookups.passages(db, [one.unit for one in found])
+    return Found(found, passages, words.space.embedder if words.space else None, words.is_filling)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from workspaces.memory import words
 from workspaces.memory.documents import Document, Entry, Part
 from workspaces.memory.evidence import Candidate, Masks, Unit
-from workspaces.memory.index import Passage
+from workspaces.memory.lookups import Passage
 from workspaces.memory.query import Term
 
 

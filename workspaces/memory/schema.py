@@ -7,6 +7,7 @@ So an area is a range of ids, both legs of a search look only into the ranges of
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def prepare(db: sqlite3.Connection, identity: str) -> bool:
         for statement in TABLES:
             db.execute(statement)
         set_meta(db, "version", str(VERSION))
+        set_meta(db, "birth", secrets.token_hex(8))  # ids of one index mean nothing in another
         set_meta(db, "identity", identity)
     return meta(db, "version") == str(VERSION)
 

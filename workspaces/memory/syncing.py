@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from workspaces.memory.embedder import EmbedderError
@@ -32,6 +32,9 @@ T = TypeVar("T")
 
 MOST_WAITS = 10
 """Times the debounce that a folder which is never quiet is left alone."""
+
+PAUSE = timedelta(seconds=60)
+"""How long an index that could not be made anew is left as it is."""
 
 PATIENCE = 1.0
 """Seconds that a search waits for the vectors of what is new; what has none yet is found by its words."""
@@ -64,6 +67,7 @@ class Syncing:
         self._touched = asyncio.Event()
         self._stale = True
         self._watched = False
+        self._rests_until: datetime | None = None
 
     def touch(self) -> None:
         """A file may have changed: the next search compares, and so does the follower when all is quiet."""
@@ -85,6 +89,7 @@ class Syncing:
         Vectors of unchanged texts are taken along. Meanwhile the old one serves. Raises IndexUnavailable.
         """
         async with self._making:
+            self._rests_until = self._clock() + PAUSE
             path = self._store.path
             beside = Store(
                 path.with_name(f"{path.name}.new"), cutting=self._store.cutting, embedders=self._store.embedders
@@ -97,6 +102,7 @@ class Syncing:
                     with suppress(EmbedderError):  # kept by the encoder, and said with every search
                         made += await fill(beside, encoder, self._store)
                 await self._store.take_over(beside)
+                self._rests_until = None
             finally:
                 await beside.discard()
                 await beside.close()
@@ -153,7 +159,7 @@ class Syncing:
                 self._stale = True
                 raise
             self.last = self._clock()
-        tasks = [] if current or self._making.locked() else [self._start(self.rebuild())]
+        tasks = [] if current or not self._may_rebuild() else [self._start(self.rebuild())]
         if serving:
             fills = {encoder.identity[0]: self._start(self._fill(encoder)) for encoder in self._encoders}
             tasks += fills.values() if patience is None else [fills[serving.embedder]]
@@ -161,6 +167,10 @@ class Syncing:
             return report
         done, _ = await asyncio.wait(tasks, timeout=patience)
         return replace(report, embedded=sum(task.result() for task in done if not task.exception()))
+
+    def _may_rebuild(self) -> bool:
+        """Not while one is running, and not soon after one that failed: it would read every file again and again."""
+        return not self._making.locked() and (self._rests_until is None or self._clock() >= self._rests_until)
 
     def _start(self, work: Awaitable[int]) -> asyncio.Task[int]:
         task = asyncio.ensure_future(work)

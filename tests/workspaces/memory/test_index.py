@@ -6,7 +6,10 @@ import asyncio
 import random
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +17,11 @@ import pytest
 
 from tests.workspaces.memory.home import HOME, Broken, Home, Letters, bump
 from workspaces.database import connect
-from workspaces.memory import MemorySettings, schema, vectors
+from workspaces.memory import BlockingMemory, MemorySettings, lookups, schema, vectors
 from workspaces.memory.index import Index
 from workspaces.memory.schema import SPAN
 from workspaces.memory.static_embedder import StaticEmbedder
+from workspaces.memory.store import Store
 
 
 def lines(count: int, seed: int = 1) -> str:
@@ -56,20 +60,24 @@ async def test_many_vectors_are_chosen_by_their_signs_first(home: Home, monkeypa
         await memory.sync()
     embedder = StaticEmbedder()
     index = Index.open(home.index, cutting="400/80/100", embedders=[(embedder.id, embedder.dims)])
+    space = index.serving()
+    assert space is not None
+    db = connect(home.index, vectors=True)
     queries = vectors.packed(embedder.embed_documents(prose(20, seed=4).splitlines()))
     for areas in (["home"], ["chats/x"], ["home", "chats/x"]):
-        extent = index.extent(areas)
+        extent = lookups.extent(db, areas)
         shared = 0
         for query in queries:
             assert query is not None
             monkeypatch.setattr(vectors, "FEW", 10_000)
-            by_all = index.nearest(query, extent, 20)
+            by_all = vectors.nearest(db, space, query, extent.ranges, extent.units, 20)
             monkeypatch.setattr(vectors, "FEW", 100)
-            by_signs = index.nearest(query, extent, 20)
+            by_signs = vectors.nearest(db, space, query, extent.ranges, extent.units, 20)
             assert len(by_all) == len(by_signs) == 20
             assert all(any(first <= unit <= last for first, last in extent.ranges) for unit in by_signs)
             shared += len(by_signs.keys() & by_all.keys())
         assert shared > 0.9 * 20 * len(queries)
+    db.close()
     index.close()
 
 
@@ -183,6 +191,64 @@ async def test_rebuilt_while_another_process_reads(home: Home) -> None:
         home.index.unlink()
         assert len((await other.search("otters", scope=HOME)).hits) == 1
         assert len((await memory.search("otters", scope=HOME)).hits) == 1
+
+
+class Meddler(Letters):
+    """Does something of another's in the middle of a search, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deeds: list[Callable[[], object]] = []
+
+    def embed_query(self, text: str) -> npt.NDArray[np.float32]:
+        if self.deeds:
+            self.deeds.pop()()
+        return super().embed_query(text)
+
+
+async def test_an_index_made_anew_in_the_middle_of_a_search_shows_no_other_scope(home: Home) -> None:
+    """Numbers of the old one may mean another area's notes in the new one."""
+    mine = home.write("memory/a.md", "otters are mine\n")
+    home.write("memory/chats/x/a.md", "otters are theirs\n")
+    meddler = Meddler()
+    async with home.open(embedder=meddler) as memory:
+        await memory.sync()
+        assert [hit.path for hit in (await memory.search("otters", scope=HOME)).hits] == ["memory/a.md"]
+
+        def rebuild() -> None:
+            mine.unlink()
+            with BlockingMemory.open(home.folder, home.index, embedder=Letters()) as other:
+                other.rebuild()
+
+        meddler.deeds.append(rebuild)
+        assert (await memory.search("otters", scope=HOME)).hits == ()
+        assert meddler.deeds == []
+
+
+async def test_an_index_that_can_not_be_made_anew_is_not_tried_with_every_search(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.write("memory/a.md", "otters\n")
+    async with home.open(embedder=Letters()) as memory:
+        await memory.sync()
+    home.index.with_name("index.sqlite.new").mkdir()  # in the way of the new one
+    tried: list[Path] = []
+    monkeypatch.setattr(Store, "discard", _noted(tried, Store.discard))
+    async with home.open(embedder=Letters(), settings=MemorySettings(unit_tokens=60)) as memory:
+        for _ in range(3):
+            assert (await memory.search("otters", scope=HOME)).hits
+        few = len(tried)
+        home.now += timedelta(minutes=2)
+        assert (await memory.search("otters", scope=HOME)).hits
+        assert 0 < few < len(tried)
+
+
+def _noted(seen: list[Path], method: Callable[[Store], Coroutine[Any, Any, None]]) -> Callable[[Store], Any]:
+    async def noting(store: Store) -> None:
+        seen.append(store.path)
+        await method(store)
+
+    return noting
 
 
 async def test_the_log_is_bounded(home: Home) -> None:

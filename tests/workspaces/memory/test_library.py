@@ -80,7 +80,10 @@ def test_a_script_needs_no_loop(tmp_path: Path) -> None:
         memory.sync()
         assert memory.rebuild().unchanged == 2
         assert memory.status().units == 2
-    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("memory")]
+    for thread in threading.enumerate():
+        if thread.name.startswith("memory"):
+            thread.join(20)
+            assert not thread.is_alive()
 
 
 async def test_what_an_editor_saved_is_found_by_the_next_search(tmp_path: Path) -> None:

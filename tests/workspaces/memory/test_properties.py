@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.workspaces.memory.home import HOME, Home, Letters, bump
 from workspaces.database import connect
+from workspaces.memory import lookups
 from workspaces.memory.index import Index
 from workspaces.scope import Level, Scope
 
@@ -65,14 +66,14 @@ def contents(home: Home) -> dict[str, Any]:
     db = connect(home.index)
     try:
         units = {unit for (unit,) in db.execute("SELECT id FROM units")}
-        passages = index.passages(units)
+        passages = lookups.passages(db, units)
         places = {
             unit: (p.path, p.start_line, p.end_line, p.text, p.start, p.end, p.trail, p.day)
             for unit, p in passages.items()
         }
-        extent = index.extent(["home", "shared", "chats/x"])
+        extent = lookups.extent(db, ["home", "shared", "chats/x"])
         words = ["otters", "sea", "badgers", "plain", "ada", '"水獭"', "x" * 700]
-        found = index.postings(words, extent, 1000)
+        found = lookups.postings(db, words, extent, 1000)
         vectors = dict(db.execute("SELECT id, vector FROM vectors_1"))
         areas = dict(db.execute("SELECT name, units FROM areas WHERE units > 0"))
         tables = ("chunks", "units_fts_docsize")

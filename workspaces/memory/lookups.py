@@ -1,0 +1,195 @@
+"""What the index is asked: which units have a word, how near they are, what stands around them, what they say.
+
+Every look-up is given the ranges of ids that a scope may read, or ids that came out of one. Several that belong
+together are made in one snapshot of the index (see ``Index.snapshot``). Writes nothing; knows no question.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+from workspaces.memory import vectors
+from workspaces.memory.evidence import Unit
+from workspaces.memory.query import COMMON
+from workspaces.memory.schema import SPAN
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from workspaces.memory.vectors import Space
+
+FIRST = 250
+"""The newest units with a word that are always looked at, 0.2 ms of CPU; the rest of a common word only if it is worth
+it."""
+
+SAMPLE = 250
+"""Units that say how near an unrelated one is to a question."""
+
+_SECTIONS = 1 << 24
+"""More than a file has."""
+
+_PASSAGE = """
+    SELECT units.id, chunks.id, path, place, chunks.text, start, start + length, units.start_line, units.end_line,
+        trail, day
+    FROM units JOIN chunks ON chunks.id = units.chunk JOIN files ON files.id = units.file
+"""
+_PASSAGES = f"{_PASSAGE} WHERE units.id IN (SELECT value FROM json_each(?))"  # noqa: S608 - a constant
+_LATEST = f"""
+    {_PASSAGE} WHERE area IN (SELECT id FROM areas WHERE name IN (SELECT value FROM json_each(?)))
+    ORDER BY day DESC NULLS LAST, path, place DESC LIMIT ?
+"""  # noqa: S608 - a constant
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A unit and the chunk it lies in. ``start`` and ``end`` are offsets into ``text``, which is the chunk's; ``place``
+    is its number in its file."""
+
+    id: int
+    chunk: int
+    path: str
+    place: int
+    text: str
+    start: int
+    end: int
+    start_line: int
+    end_line: int
+    trail: tuple[str, ...]
+    day: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The areas of a scope: the ranges of their units' ids, both ends included, and how many units there are."""
+
+    ranges: tuple[tuple[int, int], ...]
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """The units that an expression finds. Where not ``complete`` there are more, and ``total`` is an estimate."""
+
+    units: list[int]
+    total: int
+    complete: bool
+
+
+def extent(db: sqlite3.Connection, areas: Iterable[str]) -> Extent:
+    """What a scope can be searched for."""
+    rows = db.execute(
+        "SELECT id, next, units FROM areas WHERE units > 0 AND name IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (json.dumps(sorted(areas)),),
+    ).fetchall()
+    ranges = tuple((number * SPAN, number * SPAN + following - 1) for number, following, _ in rows)
+    return Extent(ranges, sum(row[2] for row in rows))
+
+
+def postings(db: sqlite3.Connection, expressions: Sequence[str], extent: Extent, most: int) -> list[Posting]:
+    """The units of the scope that each FTS5 expression finds, together about ``most`` of them.
+
+    Of an expression that finds too many the newest are taken, and those that a rare one finds too, unless it finds
+    most of the scope: so what is both is not missed, and a word that is everywhere costs no more than another.
+    """
+    found = [_newest(db, expression, extent, FIRST) for expression in expressions]
+    rest = most - sum(len(posting.units) for posting in found)
+    for at in sorted(range(len(found)), key=lambda at: found[at].total):
+        if not found[at].complete and found[at].total <= rest:
+            rest -= found[at].total
+            found[at] = _newest(db, expressions[at], extent, 2 * found[at].total)
+    rare = " OR ".join(f"({expressions[at]})" for at, one in enumerate(found) if one.complete and one.units)
+    for at, posting in enumerate(found):
+        if rare and not posting.complete and posting.total <= COMMON * extent.units:
+            both = _newest(db, f"({expressions[at]}) AND ({rare})", extent, most)
+            found[at] = Posting([*{*posting.units, *both.units}], posting.total, complete=False)
+    return found
+
+
+def _newest(db: sqlite3.Connection, expression: str, extent: Extent, most: int) -> Posting:
+    """Of more than ``most`` in an area the total is an estimate, by how close together the newest are."""
+    select = "SELECT rowid FROM units_fts WHERE units_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
+    found: list[int] = []
+    total, complete = 0, True
+    for first, last in extent.ranges:
+        units = [unit for (unit,) in db.execute(select, (expression, first, last, most))]
+        found += units
+        if len(units) < most:
+            total += len(units)
+        else:
+            total += len(units) * (last - first + 1) // (last - units[-1] + 1)
+            complete = False
+    return Posting(found, min(total, extent.units), complete)
+
+
+def sampled(db: sqlite3.Connection, space: Space, query: bytes, extent: Extent) -> list[float]:
+    """The cosines of units from all over the scope, about ``SAMPLE`` or all."""
+    every = max(1, sum(last - first + 1 for first, last in extent.ranges) // SAMPLE)
+    units = (unit for first, last in extent.ranges for unit in range(first, last + 1, every))
+    return list(vectors.cosines(db, space, query, units).values())
+
+
+def units(db: sqlite3.Connection, ids: Iterable[int], reach: int) -> list[Unit]:
+    """Units by id, and those up to ``reach`` places away in the same file."""
+    spans = db.execute(
+        "SELECT file, place - ?1, place + ?1 FROM units WHERE id IN (SELECT value FROM json_each(?2))",
+        (reach, json.dumps(list(ids))),
+    )
+    rows = db.execute(
+        "SELECT units.id, chunk, file * ? + section, place, start_line, end_line, tokens, item, asks"
+        " FROM json_each(?) AS span JOIN units ON file = span.value ->> 0"
+        " AND place BETWEEN span.value ->> 1 AND span.value ->> 2",
+        (_SECTIONS, json.dumps(_merged(spans))),
+    )
+    return [Unit._make(row) for row in rows]
+
+
+def passages(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Passage]:
+    """The texts of units, by id."""
+    wanted = json.dumps(list(ids))
+    return _passages(db, _PASSAGES, (wanted,))
+
+
+def latest(db: sqlite3.Connection, areas: Iterable[str], count: int) -> list[Passage]:
+    """The newest units: by day, the last of a day first, then those of files without a day."""
+    return list(_passages(db, _LATEST, (json.dumps(sorted(areas)), count)).values())
+
+
+def _passages(db: sqlite3.Connection, select: str, values: Sequence[object]) -> dict[int, Passage]:
+    texts: dict[int, str] = {}
+    found: dict[int, Passage] = {}
+    for unit, chunk, path, place, data, start, end, first, last, trail, day in db.execute(select, values):
+        if chunk not in texts:
+            texts[chunk] = text(data)
+        where = (start, end, first, last)
+        found[unit] = Passage(unit, chunk, path, place, texts[chunk], *where, lines(trail), _day(day))
+    return found
+
+
+def _merged(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Spans of files, those that touch made one."""
+    merged: list[tuple[int, int, int]] = []
+    for file, first, last in sorted(spans):
+        if merged and merged[-1][0] == file and first <= merged[-1][2] + 1:
+            merged[-1] = (file, merged[-1][1], max(last, merged[-1][2]))
+        else:
+            merged.append((file, first, last))
+    return merged
+
+
+def text(data: bytes) -> str:
+    """A chunk's text as it was written."""
+    return zlib.decompress(data).decode("utf-8", "surrogatepass")
+
+
+def lines(text: str) -> tuple[str, ...]:
+    """A heading trail as it was written."""
+    return tuple(text.split("\n")) if text else ()
+
+
+def _day(text: str | None) -> date | None:
+    return date.fromisoformat(text) if text else None
