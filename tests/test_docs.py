@@ -42,7 +42,7 @@ def test_commands_exist(page: Path) -> None:
         if "—" in line or "  " in line.split("#")[0].strip() or line.startswith(("limpet.", "limpet COMMAND")):
             continue  # the head of the help, a file, or a placeholder
         words = shlex.split(line.replace("…", "x"), comments=True)[1:]
-        parse([word for word in words if word not in ("NAME", "PATH")])
+        assert parse([word for word in words if word not in ("NAME", "PATH")]).words, line
 
 
 def test_no_page_names_a_persons_folder() -> None:

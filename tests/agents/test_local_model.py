@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -206,5 +207,9 @@ async def test_the_extra_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     await model.close()
 
 
-async def test_closing_what_was_never_used(tmp_path: Path) -> None:
-    await LocalModel("local/x", tmp_path / "x.gguf", limits=SMALL, threads=1).close()
+async def test_closing_what_was_never_used_starts_nothing(tmp_path: Path) -> None:
+    before = threading.active_count()
+    model = LocalModel("local/x", tmp_path / "x.gguf", limits=SMALL, threads=1)
+    await model.close()
+    await model.close()
+    assert threading.active_count() == before

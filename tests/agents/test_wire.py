@@ -116,7 +116,9 @@ def test_a_request_holds_no_surrogates() -> None:
     """G-SPL-03: a body is encoded without an error whatever is in the history."""
     call = ToolCall("c1", "get", "\ud83c")
     request = Request("\ud83c", (UserMessage("\ud83c\udfa9"), AssistantMessage("\ud83c", (call,), "\ud83c")))
-    json.dumps(body_of(request, "m"), ensure_ascii=False).encode("utf-8")
+    body = json.dumps(body_of(request, "m"), ensure_ascii=False).encode("utf-8").decode()
+    assert "\U0001f3a9" in body, "two halves of one letter are that letter"
+    assert body.count("\ufffd") >= 3, "a lone half is shown as missing"
 
 
 def test_a_streamed_answer() -> None:

@@ -215,11 +215,13 @@ async def test_typing_and_previews_never_fail(harness: Harness) -> None:
     async with running(harness, Store().accept) as (adapter, address):
         await adapter.typing(address)
         await adapter.preview(address, "turn-1", "hel")
+        shown = harness.shown()
     await harness.stop()
     adapter = harness.open()
     await adapter.typing(address)
     await adapter.preview(address, "turn-1", "lo")
     await adapter.close()
+    assert harness.shown() == shown == [], "a preview is no message"
 
 
 async def test_a_run_ends_soon_after_it_is_cancelled(harness: Harness) -> None:

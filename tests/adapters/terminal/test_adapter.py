@@ -286,13 +286,16 @@ async def test_a_preview_under_a_turns_own_name_reaches_who_waits(path: Path) ->
         assert await other.hear() == Notice("the next")
 
 
-async def test_narrating_to_nobody_is_no_error() -> None:
-    adapter = Hub().adapter
-    await adapter.preview(HERE, "01", "hel")
-    await adapter.notice(HERE, "retry 1/3")
-    await adapter.done(HERE, "01", TurnReport(parts=1))
-    await adapter.fail(HERE, "01", "no", 1)
-    await adapter.typing(HERE)
+async def test_what_is_narrated_to_nobody_is_told_to_nobody_later(path: Path) -> None:
+    async with Hub(silent, listen=path) as hub:
+        await hub.adapter.preview(HERE, "01", "hel")
+        await hub.adapter.notice(HERE, "retry 1/3")
+        await hub.adapter.done(HERE, "01", TurnReport(parts=1))
+        await hub.adapter.fail(HERE, "01", "no", 1)
+        await hub.adapter.typing(HERE)
+        async with connected(path, Hello(1)) as late:
+            await late.say(Say("02", "hi"))
+            assert await late.hear() == Accepted("02")
 
 
 async def test_another_version_is_told_what_to_do(path: Path) -> None:
