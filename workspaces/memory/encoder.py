@@ -103,7 +103,7 @@ class Encoder:
             pause = LONGEST_PAUSE if error.lasting else max(pause, timedelta(seconds=error.retry_after or 0))
         self._failures += 1
         self._rests_until = self._clock() + min(pause, LONGEST_PAUSE)
-        logger.warning("The embedder failed, searching by words: %s", self.trouble)
+        logger.warning("The embedder failed, and is left alone for a while: %s", self.trouble)
 
     def _release_later(self, loop: asyncio.AbstractEventLoop) -> None:
         if isinstance(self._embedder, Releasable):

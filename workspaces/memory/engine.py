@@ -71,8 +71,8 @@ class Memory:
         sources: Sources,
         store: Store,
         encoders: Sequence[Encoder],
+        writing: Writing,
         settings: MemorySettings,
-        history: History,
         clock: Callable[[], datetime],
         zone: Callable[[], tzinfo | None],
     ) -> None:
@@ -83,7 +83,7 @@ class Memory:
         self._encoders = {encoder.identity[0]: encoder for encoder in encoders}
         self._syncing = Syncing(sources, store, encoders, settings, clock)
         self._settings = settings
-        self._writing = Writing(sources, history, clock, zone)
+        self._writing = writing
         self._clock = clock
         self._zone = zone
 
@@ -95,6 +95,7 @@ class Memory:
         index: Path,
         *,
         patterns: Sequence[str] = WORKSPACE,
+        apart: Sequence[Path] = (),
         embedder: Embedder | None = None,
         stand_in: Embedder | None = None,
         settings: MemorySettings | None = None,
@@ -104,18 +105,23 @@ class Memory:
     ) -> AsyncIterator[Memory]:
         """The memory of ``folder``, with its index in the file ``index``; neither has to be there yet.
 
-        ``patterns`` say which files are memory, see ``Sources``; those of ``settings`` come to them. ``embedder`` None
-        takes the one that ``settings`` names; ``stand_in`` serves until a slow one has a vector for every note.
-        ``history`` is where the engine keeps what it overwrites, None for the folder ``history``
-        beside the index. ``clock`` gives aware times; ``zone`` is where days begin and end, asked each time, None for
-        the machine's. Never raises for the state of files or index.
+        ``patterns`` say which files are memory, see ``Sources``; those of ``settings`` (``extra``) come to them, are
+        read only, and never reach into the folders ``apart``. ``embedder`` None takes the one that ``settings`` names;
+        ``stand_in`` serves until a slow one has a vector for every note. ``history`` is where the engine keeps what it
+        overwrites, None for the folder ``history`` beside the index. ``clock`` gives aware times; ``zone`` is where
+        days begin and end, asked each time, None for the machine's.
+
+        Never raises for the state of files or index; ValueError for a pattern that is none, and for a server's embedder
+        in ``settings`` that is not passed in.
         """
         chosen = settings or MemorySettings()
         encoders = [Encoder(each, clock) for each in _embedders(embedder, stand_in, chosen)]
         cutting = f"{chosen.chunk_tokens}/{chosen.chunk_overlap}/{chosen.unit_tokens}"
-        store = Store(index, cutting=cutting, embedders=[encoder.identity for encoder in encoders])
+        store = Store(index, cutting=cutting, embedders=[encoder.identity for encoder in encoders], clock=clock)
         past = History(history or index.parent / "history")
-        memory = cls(Sources(folder, (*patterns, *chosen.extra)), store, encoders, chosen, past, clock, zone)
+        sources = Sources(folder, (*patterns, *chosen.extra), apart)
+        writing = Writing(Sources(folder, patterns), past, clock, zone)
+        memory = cls(sources, store, encoders, writing, chosen, clock, zone)
         try:
             yield memory
         finally:
@@ -149,7 +155,7 @@ class Memory:
                     self._store, self._encoders, question, terms, scope.read, NEEDED * most, self._settings, alone=alone
                 )
             )
-            mode, warnings = self._state(found.embedder, is_filling=found.is_filling)
+            mode, warnings = self._state(found.embedder, found.takes_vectors, found.is_filling)
         except IndexUnavailable as error:
             mode, warnings = "scan", (UNREADABLE.format(error),)
             found = await asyncio.to_thread(
@@ -217,7 +223,7 @@ class Memory:
         found = await asyncio.to_thread(self._sources.found)
         return tuple(
             Listed(path, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC), documents.day_of(path))
-            for path, stat in sorted(found.items())
+            for path, stat in sorted(found.files.items())
             if scope.may_read(path)
         )
 
@@ -251,7 +257,7 @@ class Memory:
         try:
             counts = await self._syncing.healed(lambda: self._store.run(Index.counts))
             serving = counts.embedder
-            mode, warnings = self._state(serving, is_filling=counts.waiting > 0)
+            mode, warnings = self._state(serving, counts.takes_vectors, counts.waiting > 0)
             warnings += (*self._syncing.unread, *await self._store.run(Index.flaws))
         except IndexUnavailable as error:
             counts, mode, warnings = Counts(), "scan", (f"The index can't be used: {error}.",)
@@ -267,13 +273,15 @@ class Memory:
             repairs=self._syncing.repairs,
         )
 
-    def _state(self, serving: str | None, *, is_filling: bool) -> tuple[Mode, tuple[str, ...]]:
+    def _state(self, serving: str | None, takes_vectors: bool, is_filling: bool) -> tuple[Mode, tuple[str, ...]]:
         """How a search is made now, and why not better. ``serving`` is the embedder whose vectors there are."""
         if not self._encoders:
             return "keyword", ()
         encoder = self._encoders.get(serving or "")
-        if encoder is None:
+        if not takes_vectors:
             return "keyword", (NO_VECTORS.format(command=install_package("pysqlite3")),)
+        if encoder is None:  # another process has just dropped it; the next look makes it anew
+            return "keyword", (STILL_FILLING,)
         if encoder.trouble:
             return "keyword", (f"Search by meaning is off: {encoder.trouble}.",)
         waiting = (STILL_FILLING,) if is_filling else ()
@@ -282,10 +290,8 @@ class Memory:
 
     def _located(self, path: str, scope: Scope) -> Path:
         """The file that ``path`` names: of the folder, or one that a pattern names with its whole path."""
-        if path.startswith("/") and scope.may_read(path) and self._sources.includes(path):
-            real = Path(path)
-            if real.resolve() == real or not real.exists():
-                return real
+        if scope.may_read(path) and (outside := self._sources.outside(path)) is not None:
+            return outside
         return paths.resolve(self._folder, path, scope)
 
     async def _written(self, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

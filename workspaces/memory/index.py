@@ -14,19 +14,25 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from workspaces.database import BUSY_SECONDS, DatabaseError, connect, has_vectors, sqlite
 from workspaces.memory import documents, lookups, schema, vectors
+from workspaces.memory.embedder import EmbedderError
 from workspaces.memory.schema import SPAN
 from workspaces.memory.vectors import Space
 
 if TYPE_CHECKING:
     import sqlite3
 
+C = TypeVar("C")
+
 LARGE_LOG = 1 << 20
 """Bytes; putting a smaller one away would cost each note two more syncs of the disk."""
+
+_OF_FILE = "SELECT id FROM units WHERE file = ?"
 
 PAGES = 2000
 """Pages of 4 kB that SQLite keeps in memory."""
@@ -72,6 +78,7 @@ class Counts:
     embedded: int = 0
     waiting: int = 0
     embedder: str | None = None
+    takes_vectors: bool = False
 
 
 class Index:
@@ -84,11 +91,15 @@ class Index:
         self._db = connection
         self._spaces = spaces
         self._identity = identity
+        self._refitted: set[str] = set()
 
     @classmethod
-    def open(cls, path: Path, *, cutting: str, embedders: Sequence[tuple[str, int | None]]) -> Index:
+    def open(
+        cls, path: Path, *, cutting: str, embedders: Sequence[tuple[str, int | None]], today: date | None = None
+    ) -> Index:
         """Open or create. ``cutting`` names how text is cut. ``embedders``: ids and dims (None: not known yet), the
-        preferred one last, before it what stands in for it until it has a vector for every unit.
+        preferred one last, before it what stands in for it until it has a vector for every unit. Spaces of others that
+        nobody opened for ``KEPT`` before ``today`` go; None: they stay.
 
         Raises IndexDamaged for a file that is no index of this version, else IndexUnavailable.
         """
@@ -101,12 +112,24 @@ class Index:
                 with index._transaction():
                     if not schema.prepare(db, cutting):
                         raise IndexDamaged(f"{path} was made by another version")
-                    for name, dims in usable if not index._is_served_by(*usable[-1:]) else usable[-1:]:
-                        vectors.add(db, name, dims)
+                    index._attend(usable, today)
             except BaseException:
                 db.close()
                 raise
             return index
+
+    def attend(self, embedders: Sequence[tuple[str, int | None]]) -> None:
+        """See that there is a space for each of them, though another process dropped it."""
+        names = {space.embedder for space in vectors.spaces(self._db)}
+        if any(name not in names for name, _ in embedders[-1:]) and self._spaces:
+            with self._transaction():
+                self._attend(embedders, None)
+
+    def _attend(self, embedders: Sequence[tuple[str, int | None]], today: date | None) -> None:
+        for name, dims in embedders if not self._is_served_by(*embedders[-1:]) else embedders[-1:]:
+            vectors.add(self._db, name, dims)
+        if today:
+            vectors.mark(self._db, self._spaces, today)
 
     def _is_served_by(self, *preferred: tuple[str, int | None]) -> bool:
         """Whether the preferred embedder, if there is one, needs no other to stand in for it."""
@@ -171,12 +194,16 @@ class Index:
         if space:
             (filled,) = self._db.execute("SELECT filled FROM spaces WHERE id = ?", (space.id,)).fetchone()
             (waiting,) = self._db.execute("SELECT count(*) FROM waiting WHERE space = ?", (space.id,)).fetchone()
-        return Counts(files, chunks, units or 0, filled, waiting, space.embedder if space else None)
+        return Counts(files, chunks, units or 0, filled, waiting, space.embedder if space else None, bool(self._spaces))
 
     def flaws(self) -> list[str]:
         """A sentence for each file that is not all text."""
         rows = self._db.execute("SELECT path, flaw FROM files WHERE flaw <> '' ORDER BY path")
         return [f"{path}: {flaw}." for path, flaw in rows]
+
+    def takes_vectors(self) -> bool:
+        """Whether units can have vectors here."""
+        return bool(self._spaces)
 
     def serving(self) -> Space | None:
         """The space that searches use: the preferred embedder's when it is ready, else the one before it."""
@@ -204,7 +231,7 @@ class Index:
             row = self._db.execute("SELECT id, area FROM files WHERE path = ?", (path,)).fetchone()
             if row:
                 file, area = row
-                self._forget(area, [unit for units in self._known(file).values() for unit in units])
+                self._forget(area, [unit for (unit,) in self._db.execute(_OF_FILE, (file,))])
                 self._db.execute("DELETE FROM chunks WHERE file = ?", (file,))
                 self._db.execute("DELETE FROM files WHERE id = ?", (file,))
 
@@ -279,7 +306,7 @@ class Index:
         known: dict[tuple[str, str], list[int]] = {}
         select = "SELECT id, chunk, start, start + length FROM units WHERE file = ? ORDER BY place"
         for unit, chunk, start, end in self._db.execute(select, (file,)):
-            header, text = chunks[chunk]
+            header, text = _there(chunks, chunk)
             known.setdefault((header, text[start:end]), []).append(unit)
         return known
 
@@ -291,15 +318,15 @@ class Index:
         self._db.execute("UPDATE areas SET units = units - ? WHERE id = ?", (len(units), area))
         vectors.forget(self._db, units)
 
-    def pending(self, embedder: str, count: int) -> list[Pending]:
-        """Up to ``count`` units that wait for a vector."""
+    def pending(self, embedder: str, count: int, after: int = -1) -> list[Pending]:
+        """Up to ``count`` units with ids above ``after`` that wait for a vector."""
         space = self._space(embedder)
         if space is None:
             return []
         rows = self._db.execute(
             "SELECT unit, hash, chunk, start, start + length FROM waiting JOIN units ON units.id = unit"
-            " WHERE space = ? ORDER BY unit LIMIT ?",
-            (space.id, count),
+            " WHERE space = ? AND unit > ? ORDER BY unit LIMIT ?",
+            (space.id, after, count),
         ).fetchall()
         select = "SELECT id, trail, text FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
         wanted = json.dumps(sorted({chunk for _, _, chunk, _, _ in rows}))
@@ -307,10 +334,11 @@ class Index:
             number: (lookups.lines(trail), lookups.text(text))
             for number, trail, text in self._db.execute(select, (wanted,))
         }
-        return [
-            Pending(unit, hash_, documents.embedded(chunks[chunk][0], chunks[chunk][1][start:end]))
-            for unit, hash_, chunk, start, end in rows
-        ]
+        found: list[Pending] = []
+        for unit, hash_, chunk, start, end in rows:
+            trail, whole = _there(chunks, chunk)
+            found.append(Pending(unit, hash_, documents.embedded(trail, whole[start:end])))
+        return found
 
     def known(self, embedder: str, hashes: Iterable[int]) -> dict[int, bytes | None]:
         """The vectors that there are of texts, by hash."""
@@ -319,17 +347,26 @@ class Index:
             return vectors.known(db, space, hashes) if space else {}
 
     def fill(self, embedder: str, made: Mapping[int, bytes | None]) -> None:
-        """Give units their vectors."""
+        """Give the units that wait their vectors, by the hash of what was embedded: numbers may be others' by now.
+
+        Raises EmbedderError where another process fills this embedder's space with vectors of other dims.
+        """
         with self._transaction():
-            if space := self._space(embedder):
-                vectors.fill(self._db, vectors.fitting(self._db, space, made.values()), made)
+            if (space := self._space(embedder)) is None:
+                return
+            dims = next((len(vector) for vector in made.values() if vector is not None), space.dims)
+            if not space.fits(dims):
+                if embedder in self._refitted:
+                    raise EmbedderError(f"two processes make vectors of {space.dims} and {dims} values", lasting=True)
+                self._refitted.add(embedder)
+            vectors.fill(self._db, vectors.fitted(self._db, space, dims), made)
 
     def settle(self, embedder: str) -> None:
         """Let the embedder's space serve searches once none of its units waits any more."""
         space = self._space(embedder)
         if space and not space.ready and not self.is_filling(embedder):
             with self._transaction():
-                vectors.settle(self._db, space)
+                vectors.settle(self._db, space, self._spaces)
 
     def _space(self, embedder: str) -> Space | None:
         return next((space for space in vectors.spaces(self._db) if space.embedder == embedder), None)
@@ -355,7 +392,7 @@ def reported() -> Iterator[None]:
     except module.OperationalError as error:
         damage = str(error).startswith(("no such table", "no such column", "malformed", "vtable constructor failed"))
         raise (IndexDamaged if damage else IndexUnavailable)(str(error)) from error
-    except (module.DatabaseError, zlib.error, KeyError, MemoryError) as error:
+    except (module.DatabaseError, zlib.error, MemoryError) as error:
         raise IndexDamaged(str(error)) from error  # of memory: a damaged word list asks SQLite for more than there is
     except DatabaseError as error:
         damage = isinstance(error.__cause__, module.DatabaseError)
@@ -363,6 +400,12 @@ def reported() -> Iterator[None]:
         raise (IndexDamaged if damage else IndexUnavailable)(str(error)) from error
     except OSError as error:
         raise IndexUnavailable(str(error)) from error
+
+
+def _there(chunks: Mapping[int, C], number: int) -> C:
+    if number not in chunks:
+        raise IndexDamaged(f"chunk {number} is missing")
+    return chunks[number]
 
 
 _SUFFIXES = ("", "-wal", "-shm")

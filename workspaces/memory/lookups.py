@@ -38,11 +38,12 @@ _PASSAGE = """
         trail, day
     FROM units JOIN chunks ON chunks.id = units.chunk JOIN files ON files.id = units.file
 """
-_PASSAGES = f"{_PASSAGE} WHERE units.id IN (SELECT value FROM json_each(?))"  # noqa: S608 - a constant
+_INSIDE = "area IN (SELECT id FROM areas WHERE name IN (SELECT value FROM json_each(?)))"
+_PASSAGES = f"{_PASSAGE} WHERE {_INSIDE} AND units.id IN (SELECT value FROM json_each(?))"  # noqa: S608 - constants
 _LATEST = f"""
-    {_PASSAGE} WHERE area IN (SELECT id FROM areas WHERE name IN (SELECT value FROM json_each(?)))
+    {_PASSAGE} WHERE {_INSIDE}
     ORDER BY day DESC NULLS LAST, path, place DESC LIMIT ?
-"""  # noqa: S608 - a constant
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +130,8 @@ def _newest(db: sqlite3.Connection, expression: str, extent: Extent, most: int) 
 def sampled(db: sqlite3.Connection, space: Space, query: bytes, extent: Extent) -> list[float]:
     """The cosines of units from all over the scope, about ``SAMPLE`` or all."""
     every = max(1, sum(last - first + 1 for first, last in extent.ranges) // SAMPLE)
-    units = (unit for first, last in extent.ranges for unit in range(first, last + 1, every))
-    return list(vectors.cosines(db, space, query, units).values())
+    near = [(unit, last) for first, last in extent.ranges for unit in range(first, last + 1, every)]
+    return list(vectors.cosines(db, space, query, vectors.following(db, space, near)).values())
 
 
 def units(db: sqlite3.Connection, ids: Iterable[int], reach: int) -> list[Unit]:
@@ -148,10 +149,9 @@ def units(db: sqlite3.Connection, ids: Iterable[int], reach: int) -> list[Unit]:
     return [Unit._make(row) for row in rows]
 
 
-def passages(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Passage]:
-    """The texts of units, by id."""
-    wanted = json.dumps(list(ids))
-    return _passages(db, _PASSAGES, (wanted,))
+def passages(db: sqlite3.Connection, ids: Iterable[int], areas: Iterable[str]) -> dict[int, Passage]:
+    """The texts of units, by id, of those in ``areas``: asked once more here, where the text leaves."""
+    return _passages(db, _PASSAGES, (json.dumps(sorted(areas)), json.dumps(list(ids))))
 
 
 def latest(db: sqlite3.Connection, areas: Iterable[str], count: int) -> list[Passage]:

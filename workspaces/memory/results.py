@@ -16,7 +16,8 @@ Kind: TypeAlias = Literal["append", "add", "update", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One find: ``text`` is a literal run of the file, at most 700 characters, of lines ``start_line`` to ``end_line``.
+    """One find: ``text`` is a literal run of the file, as long as the settings let it be, of lines ``start_line`` to
+    ``end_line``.
 
     Lines count from 1 and both ends are included. Scores are 0 to 1; a leg's score is None where that leg did not
     find it. ``score`` is after time decay. ``day`` is the day a daily note is about, None for a curated file.

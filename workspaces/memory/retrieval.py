@@ -41,6 +41,7 @@ class Found:
     passages: Mapping[int, Passage]
     embedder: str | None = None
     is_filling: bool = False
+    takes_vectors: bool = False
 
 
 SHARE = 5
@@ -62,6 +63,7 @@ class _Words:
     """
 
     birth: str
+    areas: Collection[str]
     extent: Extent
     masks: Mapping[int, Masks]
     counts: tuple[int, ...]
@@ -127,7 +129,7 @@ def scanned_latest(sources: Sources, areas: Collection[str], count: int, setting
 
 def _documents(sources: Sources, settings: MemorySettings) -> Iterator[documents.Document]:
     """Every memory file that can be read."""
-    for path in sources.found():
+    for path in sources.found().files:
         with suppress(OSError):
             yield documents.document(path, files.decode(sources.file(path).read_bytes()).text, settings)
 
@@ -153,7 +155,7 @@ def _look_up(index: Index, terms: Sequence[Term], areas: Collection[str], most: 
         counts.append(max(either, own.total, above.total))
     known = {number: _masks(number) for number in set(bits.values())}
     masks = {unit: known[number] for unit, number in bits.items()}
-    return _Words(birth, extent, masks, tuple(counts), space, is_filling)
+    return _Words(birth, areas, extent, masks, tuple(counts), space, is_filling)
 
 
 _WIDTH = query.MOST
@@ -202,5 +204,6 @@ def _weigh(
             cosines |= vectors.cosines(db, space, vector, [unit.id for unit in units if unit.id not in cosines])
         candidates = [Candidate(unit, words.masks.get(unit.id, NOTHING), cosines.get(unit.id)) for unit in units]
         found = scored(candidates, terms, background, most, settings, alone=alone)
-        passages = lookups.passages(db, [one.unit for one in found])
-    return Found(found, passages, words.space.embedder if words.space else None, words.is_filling)
+        passages = lookups.passages(db, [one.unit for one in found], words.areas)
+    embedder = words.space.embedder if words.space else None
+    return Found(found, passages, embedder, words.is_filling, index.takes_vectors())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 3
+VERSION = 4
 """Raised whenever a table, or what is written into one, changes its meaning."""
 
 SPAN = 1 << 32
@@ -53,11 +53,11 @@ TABLES = (
         text, header, label, grams, content = '', contentless_delete = 1,
         tokenize = 'porter unicode61 remove_diacritics 2'
     )""",
-    # One vector space for each embedder. filled: its vectors. ready: it had one for every unit. mean: float32s, or
-    # NULL while there are too few vectors for signs.
+    # One vector space for each embedder. opened: the day it was last in use. filled: its vectors. ready: it had one
+    # for every unit. mean: float32s, or NULL while there are too few vectors for signs.
     """CREATE TABLE spaces(
         id INTEGER PRIMARY KEY AUTOINCREMENT, embedder TEXT NOT NULL UNIQUE, dims INTEGER,
-        filled INTEGER NOT NULL DEFAULT 0, ready INTEGER NOT NULL DEFAULT 0, mean BLOB
+        opened TEXT, filled INTEGER NOT NULL DEFAULT 0, ready INTEGER NOT NULL DEFAULT 0, mean BLOB
     )""",
     # The units that have no vector yet.
     "CREATE TABLE waiting(space INTEGER NOT NULL, unit INTEGER NOT NULL, PRIMARY KEY (space, unit)) WITHOUT ROWID",

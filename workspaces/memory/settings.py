@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 Preset: TypeAlias = Literal["best", "semantic", "keyword"]
 Finds: TypeAlias = Literal["lines", "chunks"]
@@ -113,6 +113,15 @@ class MemorySettings(BaseModel):
         default=(),
         description="Other files that the owner's home recalls, as patterns: ['projects/**/*.md', '~/Notes/**/*.md'].",
     )
+
+    @field_validator("extra")
+    @classmethod
+    def _check_extra(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in value:
+            if ".." in pattern.split("/"):
+                raise ValueError(f"{pattern!r} climbs with '..': write the whole path, beginning with / or ~")
+        return value
+
     postings: int = Field(
         default=4000,
         ge=500,

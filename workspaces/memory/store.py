@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -24,12 +25,21 @@ T = TypeVar("T")
 
 
 class Store:
-    """``cutting`` and ``embedders`` as for ``Index.open``. Nothing is opened before the first ``run``."""
+    """``cutting`` and ``embedders`` as for ``Index.open``; ``clock`` gives aware times. Nothing is opened before the
+    first ``run``."""
 
-    def __init__(self, path: Path, *, cutting: str, embedders: Sequence[tuple[str, int | None]]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        cutting: str,
+        embedders: Sequence[tuple[str, int | None]],
+        clock: Callable[[], datetime],
+    ) -> None:
         self.path = path
         self.cutting = cutting
         self.embedders = embedders
+        self.clock = clock
         self._index: Index | None = None
         self._closed = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memory-index")
@@ -42,10 +52,19 @@ class Store:
         """Put the file aside; the next ``run`` starts an empty one."""
         await self._in_thread(self._put_aside)
 
+    def beside(self) -> Store:
+        """One for a new index that is to take the place of this one's."""
+        path = self.path.with_name(f"{self.path.name}.new")
+        return Store(path, cutting=self.cutting, embedders=self.embedders, clock=self.clock)
+
     async def take_over(self, beside: Store) -> None:
-        """Become what ``beside`` holds, in one step, and remove it. Raises IndexUnavailable."""
-        await self.run(Index.become, await beside.run(lambda index: index))
-        await beside.discard()
+        """Become what ``beside`` holds, in one step. Raises IndexUnavailable."""
+        made = await beside.run(lambda index: index)
+        try:
+            await self.run(Index.become, made)
+        except IndexDamaged:  # nothing can be put into it
+            await self.renew()
+            await self.run(Index.become, made)
 
     async def discard(self) -> None:
         """Close, and remove the file."""
@@ -70,12 +89,13 @@ class Store:
             return work(self._index, *args, **kwargs)
 
     def _opened(self) -> Index:
+        opened = functools.partial(Index.open, self.path, cutting=self.cutting, embedders=self.embedders)
         try:
-            return Index.open(self.path, cutting=self.cutting, embedders=self.embedders)
+            return opened(today=self.clock().date())
         except IndexDamaged as error:
             logger.warning("The memory index is built anew: %s", error)
             self._put_aside()
-            return Index.open(self.path, cutting=self.cutting, embedders=self.embedders)
+            return opened(today=self.clock().date())
 
     def _put_aside(self) -> None:
         with reported():

@@ -8,27 +8,33 @@ search and no writing.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from workspaces.memory.embedder import EmbedderError
 from workspaces.memory.index import Index, IndexDamaged, IndexUnavailable
-from workspaces.memory.reconcile import Progress, fill, reconcile
+from workspaces.memory.reconcile import Progress, carry, fill, reconcile
 from workspaces.memory.results import SyncReport
-from workspaces.memory.store import Store
 
 if TYPE_CHECKING:
     from workspaces.memory.encoder import Encoder
     from workspaces.memory.settings import MemorySettings
     from workspaces.memory.sources import Sources
+    from workspaces.memory.store import Store
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+LOOKS = 0.2
+"""Seconds between two looks whether another process has made its new index."""
 
 MOST_WAITS = 10
 """Times the debounce that a folder which is never quiet is left alone."""
@@ -68,6 +74,7 @@ class Syncing:
         self._stale = True
         self._watched = False
         self._rests_until: datetime | None = None
+        self._was_made = False
 
     def touch(self) -> None:
         """A file may have changed: the next search compares, and so does the follower when all is quiet."""
@@ -88,26 +95,35 @@ class Syncing:
 
         Vectors of unchanged texts are taken along. Meanwhile the old one serves. Raises IndexUnavailable.
         """
-        async with self._making:
-            self._rests_until = self._clock() + PAUSE
-            path = self._store.path
-            beside = Store(
-                path.with_name(f"{path.name}.new"), cutting=self._store.cutting, embedders=self._store.embedders
-            )
-            try:
-                await beside.discard()
-                await reconcile(self._sources, beside, self._settings, progress)
-                made = 0
-                for encoder in self._encoders:
-                    with suppress(EmbedderError):  # kept by the encoder, and said with every search
-                        made += await fill(beside, encoder, self._store)
-                await self._store.take_over(beside)
-                self._rests_until = None
-            finally:
-                await beside.discard()
-                await beside.close()
+        async with self._making, _alone(self._store.path.parent):
+            return await self._rebuild(progress)
+
+    async def _rebuild(self, progress: Progress | None = None) -> int:
+        self._rests_until = self._clock() + PAUSE
+        beside = self._store.beside()
+        try:
+            await beside.discard()  # what a process left that was killed
+            await reconcile(self._sources, beside, self._settings, progress)
+            made = 0
+            for encoder in self._encoders:
+                await carry(beside, self._store, encoder.identity[0])
+                with suppress(EmbedderError):  # kept by the encoder, and said with every search
+                    made += await fill(beside, encoder)
+            await self._store.take_over(beside)
+            self._was_made = True
+        finally:
+            await beside.discard()
+            await beside.close()
         self.touch()
         return made
+
+    async def _renewed(self) -> int:
+        """Make it anew because it is cut otherwise, unless another process is at it."""
+        async with self._making:
+            with suppress(BlockingIOError):
+                async with _alone(self._store.path.parent, wait=False):
+                    return await self._rebuild()
+        return 0
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
@@ -150,27 +166,32 @@ class Syncing:
     async def _sync(self, progress: Progress | None, patience: float | None) -> SyncReport:
         """Words first, then vectors, for which ``patience`` is waited, in seconds; None waits for all of them."""
         async with self._comparing:
+            if patience is not None and self._watched and not self._stale:
+                return SyncReport()  # somebody else compared while this one waited
             self._stale = False
             try:
                 report, self.unread = await reconcile(self._sources, self._store, self._settings, progress)
+                await self._store.run(Index.attend, self._store.embedders)
                 current = await self._store.run(Index.is_current)
                 serving = await self._store.run(Index.serving)
             except BaseException:
                 self._stale = True
                 raise
             self.last = self._clock()
-        tasks = [] if current or not self._may_rebuild() else [self._start(self.rebuild())]
+        tasks = [] if current or not self._may_rebuild() else [self._start(self._renewed())]
         if serving:
-            fills = {encoder.identity[0]: self._start(self._fill(encoder)) for encoder in self._encoders}
-            tasks += fills.values() if patience is None else [fills[serving.embedder]]
+            fills = {encoder.identity[0]: self._start(self._fill(encoder)) for encoder in self._to_fill(patience)}
+            tasks += [task for name, task in fills.items() if patience is None or name == serving.embedder]
         if not tasks:
             return report
         done, _ = await asyncio.wait(tasks, timeout=patience)
         return replace(report, embedded=sum(task.result() for task in done if not task.exception()))
 
     def _may_rebuild(self) -> bool:
-        """Not while one is running, and not soon after one that failed: it would read every file again and again."""
-        return not self._making.locked() and (self._rests_until is None or self._clock() >= self._rests_until)
+        """Not while one is running, not soon after one that failed, and not when it was made by us and then by another
+        with other settings: each would read every file again and again."""
+        rests = self._rests_until is not None and self._clock() < self._rests_until
+        return not (self._making.locked() or rests or self._was_made)
 
     def _start(self, work: Awaitable[int]) -> asyncio.Task[int]:
         task = asyncio.ensure_future(work)
@@ -183,10 +204,17 @@ class Syncing:
         if not task.cancelled() and (error := task.exception()):
             logger.warning("The memory index could not be completed: %s", error)
 
+    def _to_fill(self, patience: float | None) -> list[Encoder]:
+        """All for who waits for all; a search leaves those alone that are at work already."""
+        return [one for one in self._encoders if patience is None or not self._filling[one.identity[0]].locked()]
+
     async def _fill(self, encoder: Encoder) -> int:
         async with self._filling[encoder.identity[0]]:
-            with suppress(EmbedderError):  # kept by the encoder, and said with every search
+            try:
                 return await fill(self._store, encoder)
+            except EmbedderError as error:
+                if not encoder.trouble:  # else it is kept there, and said with every search
+                    logger.warning("Vectors could not be stored: %s", error)
         return 0
 
     async def _follow(self) -> None:
@@ -206,3 +234,27 @@ class Syncing:
                 logger.warning("The memory index can't be used: %s", error)
             except Exception:  # whatever it was, the next change is followed again
                 logger.exception("Changes in %s could not be taken up", self._sources.root)
+
+
+@asynccontextmanager
+async def _alone(folder: Path, *, wait: bool = True) -> AsyncIterator[None]:
+    """While inside, no other process makes an index in ``folder`` anew. Raises BlockingIOError if one does now, unless
+    it is to ``wait``. The lock is the folder's own: it leaves no file, and goes with the process."""
+    descriptor = await asyncio.to_thread(_opened, folder)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not wait:
+                    raise
+                await asyncio.sleep(LOOKS)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _opened(folder: Path) -> int:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return os.open(folder, os.O_RDONLY)

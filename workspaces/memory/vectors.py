@@ -14,6 +14,7 @@ import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workspaces.memory.schema import SPACE
@@ -32,8 +33,8 @@ PAGE = 1024
 OVERSAMPLING = 4
 """How many more units the signs choose than are asked for."""
 
-LEARNED_FROM = 8192
-"""Vectors that the mean is taken of; more change it by less than the signs notice."""
+KEPT = timedelta(days=7)
+"""How long a space that nobody opens is kept: settings are changed back, and another process may have others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,20 @@ def drop(db: sqlite3.Connection, space: Space) -> None:
     db.execute("DELETE FROM spaces WHERE id = ?", (space.id,))
 
 
-def fitting(db: sqlite3.Connection, space: Space, made: Iterable[bytes | None]) -> Space:
-    """The space for these vectors: ``space``, which has their dims now, or one made anew where it had others."""
-    dims = next((len(vector) for vector in made if vector is not None), space.dims)
+def mark(db: sqlite3.Connection, embedders: Sequence[str], today: date) -> None:
+    """Note that the spaces of ``embedders`` are in use, and drop what nobody used for long."""
+    for space in spaces(db):
+        if space.embedder in embedders:
+            db.execute("UPDATE spaces SET opened = ? WHERE id = ?", (today.isoformat(), space.id))
+    old = (today - KEPT).isoformat()
+    unused = {number for (number,) in db.execute("SELECT id FROM spaces WHERE opened < ?", (old,))}
+    for space in spaces(db):
+        if space.id in unused:
+            drop(db, space)
+
+
+def fitted(db: sqlite3.Connection, space: Space, dims: int | None) -> Space:
+    """The space for vectors of ``dims``: ``space``, or one made anew where it had others."""
     if space.dims == dims:
         return space
     if space.dims is None:
@@ -110,11 +122,17 @@ def fitting(db: sqlite3.Connection, space: Space, made: Iterable[bytes | None]) 
     return next(other for other in spaces(db) if other.embedder == space.embedder)
 
 
-def settle(db: sqlite3.Connection, space: Space) -> None:
-    """Call the space ready, now that nothing waits; those it was to follow go."""
+def settle(db: sqlite3.Connection, space: Space, embedders: Sequence[str]) -> None:
+    """Call the space ready, now that nothing waits and something has a vector; what stood in for it goes.
+
+    ``embedders`` are those of this process, the preferred one last; the spaces of others are none of its business.
+    """
+    (filled,) = db.execute("SELECT filled FROM spaces WHERE id = ?", (space.id,)).fetchone()
+    if not filled:
+        return
     db.execute("UPDATE spaces SET ready = 1 WHERE id = ?", (space.id,))
     for other in spaces(db):
-        if other.id < space.id:
+        if other.embedder in embedders[: embedders.index(space.embedder)]:
             drop(db, other)
 
 
@@ -133,31 +151,38 @@ def forget(db: sqlite3.Connection, units: Sequence[int]) -> None:
     gone = json.dumps(units)
     for space in spaces(db):
         _erase(db, space, units)
-        within = "id IN (SELECT value FROM json_each(?))"
-        _count(db, space, -db.execute(f"DELETE FROM vectors_{space.id} WHERE {within}", (gone,)).rowcount)  # noqa: S608
+        taken = db.execute(
+            f"DELETE FROM vectors_{space.id} WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - a number of ours
+            " RETURNING vector IS NOT NULL",
+            (gone,),
+        ).fetchall()
+        _count(db, space, -sum(there for (there,) in taken))
         db.executemany("DELETE FROM waiting WHERE space = ? AND unit = ?", [(space.id, unit) for unit in units])
 
 
 def fill(db: sqlite3.Connection, space: Space, vectors: Mapping[int, bytes | None]) -> None:
-    """Give units their vectors, None for no vector; one that no longer waits is passed over."""
-    within = "space = ? AND unit IN (SELECT value FROM json_each(?))"
-    wanted = (space.id, json.dumps(list(vectors)))
-    waiting = [unit for (unit,) in db.execute(f"SELECT unit FROM waiting WHERE {within}", wanted)]  # noqa: S608
-    db.execute(f"DELETE FROM waiting WHERE {within}", wanted)  # noqa: S608 - constants
-    _store(db, space, {unit: vectors[unit] for unit in waiting})
+    """Give the units that wait their vectors, by hash, None for no vector."""
+    waiting = db.execute(
+        "SELECT unit, hash FROM units JOIN waiting ON unit = id"
+        " WHERE space = ? AND hash IN (SELECT value FROM json_each(?))",
+        (space.id, json.dumps(list(vectors))),
+    ).fetchall()
+    db.executemany("DELETE FROM waiting WHERE space = ? AND unit = ?", [(space.id, unit) for unit, _ in waiting])
+    _store(db, space, {unit: vectors[hash_] for unit, hash_ in waiting})
 
 
 def _store(db: sqlite3.Connection, space: Space, vectors: Mapping[int, bytes | None]) -> None:
     db.executemany(f"INSERT OR REPLACE INTO vectors_{space.id} VALUES (?, ?)", vectors.items())  # noqa: S608
-    _count(db, space, len(vectors))
-    _sign(db, space, list(vectors))
+    there = [unit for unit, vector in vectors.items() if vector is not None]
+    _count(db, space, len(there))
+    _sign(db, space, there)
 
 
 def known(db: sqlite3.Connection, space: Space, hashes: Iterable[int]) -> dict[int, bytes | None]:
-    """The vectors of texts, by their hash, of those that have been embedded."""
+    """The vectors of texts, by their hash, of those that have one; what has none is tried once more."""
     rows = db.execute(
         f"SELECT hash, vector FROM units JOIN vectors_{space.id} USING (id)"  # noqa: S608
-        " WHERE hash IN (SELECT value FROM json_each(?))",
+        " WHERE hash IN (SELECT value FROM json_each(?)) AND vector IS NOT NULL",
         (json.dumps(list(hashes)),),
     )
     return dict(rows)
@@ -186,6 +211,16 @@ def cosines(db: sqlite3.Connection, space: Space, query: bytes, units: Iterable[
         (query, json.dumps(list(units))),
     )
     return {unit: 1 - distance for unit, distance in rows}
+
+
+def following(db: sqlite3.Connection, space: Space, places: Sequence[tuple[int, int]]) -> set[int]:
+    """For each pair of ids the first unit from the one to the other that has a vector: numbers have gaps."""
+    rows = db.execute(
+        f"SELECT (SELECT id FROM vectors_{space.id} WHERE id BETWEEN place.value ->> 0 AND place.value ->> 1"  # noqa: S608
+        " AND vector IS NOT NULL LIMIT 1) FROM json_each(?) AS place",
+        (json.dumps(places),),
+    )
+    return {unit for (unit,) in rows if unit is not None}
 
 
 def _nearest_of_few(
@@ -264,12 +299,9 @@ def _sign(db: sqlite3.Connection, space: Space, units: Sequence[int]) -> None:
 
 
 def _learn(db: sqlite3.Connection, space: Space) -> None:
-    """The mean of vectors from all over the space, each of length 1."""
-    import numpy as np
-
-    every = max(1, db.execute("SELECT filled FROM spaces WHERE id = ?", (space.id,)).fetchone()[0] // LEARNED_FROM)
-    select = f"SELECT vector FROM vectors_{space.id} WHERE id % ? = 0 AND vector IS NOT NULL"  # noqa: S608
-    mean = _unit([vector for (vector,) in db.execute(select, (every,))]).mean(axis=0, dtype=np.float32)
+    """The mean of the vectors there are when they become many, of length 1. It moves what is compared, no cosine."""
+    rows = db.execute(f"SELECT vector FROM vectors_{space.id} WHERE vector IS NOT NULL")  # noqa: S608
+    mean = _unit([vector for (vector,) in rows]).mean(axis=0, dtype="float32")
     db.execute("UPDATE spaces SET mean = ? WHERE id = ?", (mean.tobytes(), space.id))
 
 
@@ -311,4 +343,7 @@ def _write(db: sqlite3.Connection, space: Space, signs: Mapping[int, bytes]) -> 
         data = bytearray(row[0] if row else bytes(width * PAGE))
         for slot, bits in slots.items():
             data[slot * width : (slot + 1) * width] = bits
-        db.execute(f"INSERT OR REPLACE INTO signs_{space.id} VALUES (?, ?)", (page, bytes(data)))  # noqa: S608
+        if any(data):
+            db.execute(f"INSERT OR REPLACE INTO signs_{space.id} VALUES (?, ?)", (page, bytes(data)))  # noqa: S608
+        else:
+            db.execute(f"DELETE FROM signs_{space.id} WHERE page = ?", (page,))  # noqa: S608 - all of it was deleted

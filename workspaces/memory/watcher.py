@@ -31,15 +31,17 @@ if TYPE_CHECKING:
 def watched(sources: Sources, changed: Callable[[], None]) -> Iterator[bool]:
     """Call ``changed`` in the running loop for each event that can have changed one of the files.
 
-    Yields False where the system can't watch (its watches are used up, the disk has no events): then only comparing
-    on a timer is left.
+    Yields False where not all can be watched (the system's watches are used up, the disk has no events, a folder is
+    not there yet): then searches have to compare.
     """
     # watchdog 7.1 says so on stderr whenever a new folder is reported twice or an old one comes back; nothing is amiss.
     warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
     loop = asyncio.get_running_loop()
     observer = Observer()
     try:
-        for folder, deep in sources.folders():
+        every = sources.folders()
+        there = [(folder, deep) for folder, deep in every if folder.is_dir()]
+        for folder, deep in there:
             handler = _Handler(sources, folder, changed, loop)
             observer.schedule(handler, str(folder.resolve()), recursive=deep)
         observer.start()
@@ -47,7 +49,7 @@ def watched(sources: Sources, changed: Callable[[], None]) -> Iterator[bool]:
         yield False
         return
     try:
-        yield True
+        yield len(there) == len(every)
     finally:
         observer.stop()
         observer.join()

@@ -125,9 +125,11 @@ class Slow(Letters):
 
     def __init__(self) -> None:
         super().__init__(id="slow", dims=16)
+        self.started = threading.Event()
         self.go = threading.Event()
 
     def embed_documents(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        self.started.set()
         assert self.go.wait(20)
         return super().embed_documents(texts)
 
@@ -163,6 +165,183 @@ async def test_a_better_embedder_that_fails_is_stood_in_for(home: Home) -> None:
     assert result.mode == "hybrid"
     assert result.hits[0].vector_score == pytest.approx(1)
     assert "stands in" in result.warnings[0]
+
+
+async def test_a_stand_in_stays_while_nothing_has_a_vector_of_the_other(home: Home) -> None:
+    """The first note of a new home, without the key or the package that the better one needs."""
+    async with home.open(embedder=Broken(id="broken"), stand_in=Letters()) as memory:
+        await memory.sync()
+        await memory.append("otters", scope=HOME)
+        assert (await memory.search("otters", scope=HOME)).mode == "hybrid"
+        assert (await memory.status()).embedder == "letters"
+
+
+async def test_processes_with_different_embedders_leave_each_others_vectors(home: Home) -> None:
+    """As when a setting is changed while a hub runs; what nobody opens for a week goes."""
+    home.write("memory/a.md", "otters\n\nbadgers\n")
+    better, simple = Letters(id="better", dims=16), Letters(id="simple")
+    async with home.open(embedder=better, stand_in=Letters()) as hub:
+        await hub.sync()
+        async with home.open(embedder=simple) as other:
+            assert (await other.search("otters", scope=HOME)).mode == "hybrid"
+        assert ((await hub.search("otters", scope=HOME)).mode, (await hub.status()).embedder) == ("hybrid", "better")
+    assert (len(better.texts), len(simple.texts)) == (2, 2)
+    home.now += timedelta(days=8)
+    async with home.open(embedder=better) as memory:
+        await memory.sync()
+    assert spaces(home) == ["better"]
+
+
+def spaces(home: Home) -> list[str]:
+    db = connect(home.index)
+    try:
+        return [name for (name,) in db.execute("SELECT embedder FROM spaces ORDER BY id")]
+    finally:
+        db.close()
+
+
+async def test_a_space_that_another_process_dropped_is_made_anew(home: Home) -> None:
+    home.write("memory/a.md", "otters\n")
+    async with home.open(embedder=Letters()) as memory:
+        await memory.sync()
+        number = _table(home, "letters").removeprefix("vectors_")
+        home.sql(
+            f"DROP TABLE vectors_{number}", f"DROP TABLE signs_{number}", "DELETE FROM spaces", "DELETE FROM waiting"
+        )
+        home.write("memory/b.md", "badgers\n")
+        await memory.sync()
+        result = await memory.search("otters", scope=HOME)
+        assert (result.mode, result.warnings) == ("hybrid", ())
+        assert (await memory.status()).vectors == 2
+
+
+async def test_vectors_go_to_their_texts_though_the_index_was_made_anew_meanwhile(home: Home) -> None:
+    """Numbers given out before an embedding mean other notes after it."""
+    home.write("memory/b.md", "".join(f"- otter number {number}\n" for number in range(10)))
+    slow = Slow()
+    async with home.open(embedder=slow) as memory:
+        filling = asyncio.create_task(memory.sync())
+        await asyncio.to_thread(slow.started.wait, 20)
+        home.write("memory/a.md", "".join(f"- badger with {number} names\n" for number in range(10)))
+        slow.go.set()
+        async with home.open(embedder=Letters(id="other")) as other:
+            await other.rebuild()
+        await filling
+        await memory.sync()
+    db = connect(home.index)
+    try:
+        texts = dict(db.execute(f"SELECT hash, vector FROM units JOIN {_table(home)} USING (id)"))
+    finally:
+        db.close()
+    embedder = Letters(dims=16)
+    wanted = {text: vectors.packed(embedder.embed_documents([text]))[0] for text in slow.texts}
+    assert sorted(texts.values()) == sorted(vector for vector in wanted.values() if vector)
+    assert len(texts) == 20
+
+
+def _table(home: Home, embedder: str = "slow") -> str:
+    db = connect(home.index)
+    try:
+        ((number,),) = db.execute("SELECT id FROM spaces WHERE embedder = ?", (embedder,))
+        return f"vectors_{number}"
+    finally:
+        db.close()
+
+
+async def test_rebuilds_at_once_wait_for_each_other(home: Home) -> None:
+    for number in range(60):
+        home.write(f"memory/{number}.md", lines(3, seed=number))
+    async with home.open(embedder=Letters()) as memory, home.open(embedder=Letters()) as other:
+        await memory.sync()
+        await asyncio.gather(memory.rebuild(), other.rebuild(), memory.rebuild())
+        assert ((await memory.status()).files, (await other.status()).vectors) == (60, 180)
+    assert [path.name for path in home.index.parent.iterdir()] == ["index.sqlite"]
+
+
+async def test_two_ways_of_cutting_do_not_chase_each_other(home: Home) -> None:
+    home.write("memory/a.md", lines(20))
+    embedders = [Letters(), Letters()]
+    longer = MemorySettings(unit_tokens=60)
+    async with (
+        home.open(embedder=embedders[0]) as memory,
+        home.open(embedder=embedders[1], settings=longer) as other,
+    ):
+        births = set()
+        for _ in range(5):
+            await memory.sync()
+            births.add(birth(home))
+            await other.sync()
+            births.add(birth(home))
+        assert (await memory.search("word", scope=HOME)).mode == "hybrid"
+    assert len(births) <= 3, "each of them made it anew once at most"
+
+
+def birth(home: Home) -> str:
+    db = connect(home.index)
+    try:
+        return str(db.execute("SELECT value FROM meta WHERE key = 'birth'").fetchone()[0])
+    finally:
+        db.close()
+
+
+async def test_a_rebuild_while_the_embedder_fails_keeps_the_vectors_there_are(home: Home) -> None:
+    embedder = Broken()
+    embedder.works = True
+    home.write("memory/a.md", lines(30))
+    async with home.open(embedder=embedder) as memory:
+        await memory.sync()
+        embedder.works = False
+        home.write("memory/b.md", "otters\n")
+        await memory.rebuild()
+        status = await memory.status()
+    assert (status.vectors, status.waiting) == (30, 1)
+
+
+async def test_a_rebuild_mends_an_index_that_is_damaged_where_no_search_looks(home: Home) -> None:
+    home.write("memory/a.md", lines(30))
+    async with home.open(embedder=Letters()) as memory:
+        await memory.sync()
+        home.sql("PRAGMA writable_schema = ON", "UPDATE sqlite_master SET rootpage = 1 WHERE name = 'units_hash'")
+    async with home.open(embedder=Letters()) as memory:
+        await memory.rebuild()
+        status = await memory.status()
+        assert (status.units, status.vectors) == (30, 30)
+        assert (await memory.search("word", scope=HOME)).mode == "hybrid"
+
+
+async def test_a_text_that_had_no_vector_is_tried_again_by_a_rebuild(home: Home) -> None:
+    """And is not counted among those that have one."""
+
+    class Moody(Letters):
+        works = False
+
+        def _vector(self, text: str) -> list[float]:
+            return super()._vector(text) if self.works or text != "badgers" else [float("nan")] * self.dims
+
+    home.write("memory/a.md", "otters\n\nbadgers\n")
+    embedder = Moody()
+    async with home.open(embedder=embedder) as memory:
+        await memory.sync()
+        assert (await memory.status()).vectors == 1
+        embedder.works = True
+        await memory.rebuild()
+        assert (await memory.status()).vectors == 2
+
+
+async def test_gaps_in_the_numbers_leave_no_gap_in_what_is_usual(home: Home) -> None:
+    """A file that is saved again and again uses up numbers."""
+    for number in range(12):
+        bump(home.write("memory/a.md", lines(100, seed=number)))
+        async with home.open(embedder=Letters()) as memory:
+            await memory.sync()
+    index = Index.open(home.index, cutting="400/80/100", embedders=[("letters", 32)])
+    space, db = index.serving(), connect(home.index, vectors=True)
+    assert space is not None
+    query = vectors.packed_query(Letters().embed_query("otters"))
+    assert query is not None
+    assert len(lookups.sampled(db, space, query, lookups.extent(db, ["home"]))) > 20
+    db.close()
+    index.close()
 
 
 async def test_another_way_of_cutting_is_made_beside_the_old(home: Home) -> None:

@@ -66,7 +66,7 @@ def contents(home: Home) -> dict[str, Any]:
     db = connect(home.index)
     try:
         units = {unit for (unit,) in db.execute("SELECT id FROM units")}
-        passages = lookups.passages(db, units)
+        passages = lookups.passages(db, units, ["home", "shared", "chats/x"])
         places = {
             unit: (p.path, p.start_line, p.end_line, p.text, p.start, p.end, p.trail, p.day)
             for unit, p in passages.items()

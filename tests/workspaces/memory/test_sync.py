@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.workspaces.memory.home import HOME, Home, Letters, bump
-from workspaces.memory import Memory, MemorySettings, SyncReport, reconcile
+from workspaces.database import connect
+from workspaces.memory import BlockingMemory, Memory, MemorySettings, SyncReport, reconcile
+from workspaces.memory.sources import Found, Sources
 
 QUICK = MemorySettings(debounce_seconds=0.05)
 
@@ -84,6 +86,39 @@ async def test_a_save_of_the_same_size_in_the_same_moment_is_seen(home: Home, mo
         file.write_text("badger\n")
         os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         assert await found(memory, "badger") == {"memory/a.md"}
+
+
+async def test_what_another_process_adds_during_a_look_is_not_taken_for_gone(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.write("memory/a.md", "otters\n")
+    find = Sources.found
+
+    def found(sources: Sources) -> Found:
+        listed = find(sources)
+        monkeypatch.setattr(Sources, "found", find)
+        home.write("memory/b.md", "badgers\n")
+        with BlockingMemory.open(home.folder, home.index, embedder=Letters()) as other:
+            other.sync()
+        return listed
+
+    async with home.open(embedder=Letters()) as memory:
+        await memory.sync()
+        monkeypatch.setattr(Sources, "found", found)
+        assert (await memory.sync()).removed == 0
+        assert (await memory.status()).files == 2
+
+
+async def test_a_time_to_come_is_read_once(home: Home) -> None:
+    """As after a clock that was wrong: not with every search again."""
+    file = home.write("memory/a.md", "otters\n")
+    later = time.time_ns() + 10**15
+    os.utime(file, ns=(later, later))
+    async with home.open(embedder=Letters()) as memory:
+        await memory.sync()
+    db = connect(home.index)
+    assert db.execute("SELECT mtime_ns FROM files").fetchall() == [(later,)]
+    db.close()
 
 
 async def test_a_deleted_note_leaves_nothing(home: Home) -> None:
