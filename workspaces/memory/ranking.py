@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from workspaces.memory.lookups import Passage
     from workspaces.memory.settings import MemorySettings
 
-TOGETHER = 0.65
-"""Share of the best unit's evidence from which on a unit next to it is handed out with it: about what a line has that
-only stands beside it, which then takes no place of its own from another find."""
+TOGETHER = 25
+"""Of this many best units those that touch are one find. They would be handed out anyway: nothing else is pushed out of
+what a budget holds, and a line is read with its answer below it."""
 
 NEXT_BEST = 0.5
 """What each next best unit of a chunk adds to the chunk's evidence."""
@@ -46,7 +46,7 @@ def hits(
     """The best finds as texts. ``today`` None means that age doesn't count.
 
     Where no unit passes there is no find; once one does, others come along down to ``tail`` of the best score, or, when
-    ``alone``, those that pass too. A find is a unit and, unless ``alone``, those next to it that are nearly as good,
+    ``alone``, those that pass too. A find is a unit and, unless ``alone``, those of the best that touch it,
     within ``max_characters``; or its whole chunk, where the settings say so. No unit is in two finds, and a text that
     says the same as a better one is left out.
     """
@@ -60,10 +60,11 @@ def hits(
     chosen: list[Hit] = []
     used: set[int] = set()
     said: set[str] = set()
+    order = sorted(known.values(), key=lambda one: (-final[one.unit], *_place(passages[one.unit])))
     places: dict[int, dict[int, int]] = defaultdict(dict)
-    for unit in known:
-        places[passages[unit].chunk][passages[unit].place] = unit
-    for best in sorted(known.values(), key=lambda one: (-final[one.unit], *_place(passages[one.unit]))):
+    for one in order[:TOGETHER]:
+        places[passages[one.unit].chunk][passages[one.unit].place] = one.unit
+    for best in order:
         if len(chosen) == limit or final[best.unit] < least:
             break
         if best.unit in used or (alone and not best.passes):
@@ -75,7 +76,7 @@ def hits(
             run = _run(best, passages, known, beside, settings.max_characters)
             used.update(run)
             for unit in run:
-                del places[passages[unit].chunk][passages[unit].place]
+                places[passages[unit].chunk].pop(passages[unit].place, None)
             hit = as_hit([passages[unit] for unit in run], settings.max_characters, best, final[best.unit])
         essence = " ".join(hit.text.casefold().split())
         if essence not in said:
@@ -98,20 +99,26 @@ def _place(passage: Passage) -> tuple[int, str, int]:
 def _run(
     best: Scored, passages: Mapping[int, Passage], known: Mapping[int, Scored], beside: Mapping[int, int], most: int
 ) -> list[int]:
-    """``best`` and its neighbours, the better side first. ``beside`` has what may be taken of its chunk, by place."""
+    """``best`` and what touches it, the better side first. ``beside`` has what may be taken of its chunk, by place."""
     run = [best.unit]
     while True:
+        first, last = passages[run[0]], passages[run[-1]]
         sides = [
             unit
-            for place in (passages[run[0]].place - 1, passages[run[-1]].place + 1)
+            for place in (first.place - 1, last.place + 1)
             if (unit := beside.get(place)) is not None
-            and known[unit].evidence >= TOGETHER * best.evidence
-            and _extent(passages[unit], passages[run[0]], passages[run[-1]]) <= most
+            and _touch(passages[unit], first, last)
+            and _extent(passages[unit], first, last) <= most
         ]
         if not sides:
             return run
         unit = max(sides, key=lambda side: known[side].evidence)
-        run = [unit, *run] if passages[unit].place < passages[run[0]].place else [*run, unit]
+        run = [unit, *run] if passages[unit].place < first.place else [*run, unit]
+
+
+def _touch(passage: Passage, first: Passage, last: Passage) -> bool:
+    """Whether no line lies between it and the run from ``first`` to ``last``: a blank one parts two thoughts."""
+    return passage.end_line + 1 >= first.start_line and passage.start_line <= last.end_line + 1
 
 
 def _extent(*run: Passage) -> int:

@@ -69,7 +69,7 @@ class MemorySettings(BaseModel):
         description="How many finds a search hands out.",
     )
     max_characters: int = Field(
-        default=700,
+        default=1000,
         ge=100,
         le=4000,
         description="Longest text of one find, in characters.",

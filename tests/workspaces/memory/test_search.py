@@ -234,12 +234,26 @@ async def test_hits_are_short_literal_and_do_not_overlap(home: Home) -> None:
     written = file.read_text().split("\n")
     seen: set[int] = set()
     for hit in result.hits:
-        assert len(hit.text) <= 700
+        assert len(hit.text) <= MemorySettings().max_characters
         assert hit.text == "\n".join(written[hit.start_line - 1 : hit.end_line])
         numbers = set(range(hit.start_line, hit.end_line + 1))
         assert not numbers & seen
         seen |= numbers
     assert len(result.hits) == 6
+
+
+async def test_lines_that_touch_are_one_find(home: Home) -> None:
+    """A line is handed out with its answer below it; a blank line, and the length, part finds."""
+    home.write(
+        "memory/a.md", "## Talk\n\n- Ada: which hotel has the sauna?\n- Bo: the Alder\n\n- the dentist is in Kiel\n"
+    )
+    async with home.open(settings=WORDS_ONLY) as memory:
+        (talk, *_) = (await memory.search("hotel with sauna", scope=HOME)).hits
+    assert (talk.text, talk.citation) == ("- Ada: which hotel has the sauna?\n- Bo: the Alder", "memory/a.md#L3-L4")
+    home.write("memory/a.md", "\n".join(f"- the otter of pier {number} eats at dawn" for number in range(40)))
+    async with home.open(settings=MemorySettings(embedder="none", max_characters=150)) as memory:
+        hits = (await memory.search("otter pier", scope=HOME)).hits
+    assert [hit.end_line - hit.start_line + 1 for hit in hits] == [4] * 6
 
 
 async def test_the_same_words_twice_are_one_find(home: Home) -> None:
