@@ -37,6 +37,8 @@ class Capabilities:
     """``preview`` shows an answer while it is being written."""
     markup: bool = True
     """False: parts hold the Markdown source unparsed, without spans."""
+    idempotent: bool = False
+    """A part that is sent again under its key is shown once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ class TurnReport:
     """How a turn ended, for whoever asked. None means that nobody counted, never zero.
 
     ``parts`` is how many parts the answer has (0 for silence): they may arrive after the report. ``memories`` are the
-    notes it was built on, as citations, and ``remembered`` is how many were written. ``cost`` is in US dollars.
+    notes it was built on, as citations, and ``remembered`` is how many were written, less those taken
+    back (it may be below zero). ``cost`` is in US dollars.
     ``code`` is the exit code of a single question: 0 when it was answered. ``advice`` is what the owner can do about an
     answer that is less than it could be; it is no part of it.
     """
@@ -121,6 +124,9 @@ class Narrator(Protocol):
 
     async def fail(self, address: Address, in_reply_to: str, text: str, code: int) -> None:
         """The turn ended without an answer: ``text`` is one sentence with the mend, ``code`` the exit code."""
+
+    async def hindered(self, text: str, code: int) -> None:
+        """No turn can go on now, and what was accepted is kept: whoever waits hears ``text`` and waits no longer."""
 
 
 @runtime_checkable

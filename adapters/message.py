@@ -161,11 +161,15 @@ Inbound: TypeAlias = Message | Edited | Deleted | Reacted | Pressed | Moved | Me
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One send: at most one platform message. ``reply_to`` is a message id in the same chat, None for no reply."""
+    """One send: at most one platform message. ``reply_to`` is a message id in the same chat, None for no reply.
+
+    ``question`` is what it answers, shortened to a line, for a place that shows it long after it was asked; else "".
+    """
 
     address: Address
     text: FormattedText
     reply_to: str | None = None
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from adapters.terminal.wire import (
     Goodbye,
     Got,
     Hello,
+    Hindered,
     Notice,
     OversizeError,
     Ready,
@@ -93,15 +94,16 @@ class _Delivery:
 class TerminalAdapter:
     """Serves consoles on the Unix socket ``listen``, on the socket pair's end ``connected``, or on both.
 
-    The caller holds the hub's lock when it gives ``listen``. ``user`` is the display name of whoever types. ``arrived``
-    is called with a console's address once answers can reach it.
+    The caller holds the hub's lock when it gives ``listen``. ``user`` is the display name of whoever types, "" where
+    nobody knows it: the system's name for its user (root) says little. ``arrived`` is called with a console's address
+    once answers can reach it.
     """
 
     def __init__(
         self,
         account: str = "terminal",
         *,
-        user: str,
+        user: str = "",
         greet: Greet,
         listen: Path | None = None,
         connected: socket.socket | None = None,
@@ -111,7 +113,7 @@ class TerminalAdapter:
     ) -> None:
         self.channel = "terminal"
         self.account = account
-        self.capabilities = Capabilities(text_limit=0, streams=True, markup=False)
+        self.capabilities = Capabilities(text_limit=0, streams=True, markup=False, idempotent=True)
         self.health = Health()
         self._sender = Sender(id="local", name=user)
         self._greet = greet
@@ -156,7 +158,8 @@ class TerminalAdapter:
         Raises Absent when none is connected (or the last one left), Unreachable when none said in time that it has
         shown it (a console tells a repetition by ``key``), and Rejected when it is longer than a line may be.
         """
-        answer = Answer(part.text.plain, part.reply_to, key, late=not self._askers(part.address, part.reply_to))
+        late = not self._askers(part.address, part.reply_to)
+        answer = Answer(part.text.plain, part.reply_to, key, late, part.question)
         try:
             encode(answer)
         except OversizeError as error:
@@ -220,6 +223,9 @@ class TerminalAdapter:
 
     async def fail(self, address: Address, in_reply_to: str, text: str, code: int) -> None:
         await self._end(address, Failure(text, code, in_reply_to))
+
+    async def hindered(self, text: str, code: int) -> None:
+        await self._tell(list(self._clients), Hindered(text, code))
 
     def is_attended(self, address: Address, message_id: str) -> bool:
         return any(client.interactive for client in self._askers(address, message_id))

@@ -28,6 +28,7 @@ from adapters.terminal.wire import (
     Done,
     Failure,
     Hello,
+    Hindered,
     Notice,
     OversizeError,
     Ready,
@@ -137,11 +138,13 @@ class _Tally:
     remembered: int = 0
     cost: float | None = None
 
-    def add(self, turn: Turn, seconds: float) -> None:
-        self.turns += 1
-        self.seconds += seconds
+    def add(self, turn: Turn, seconds: float, *, counts: bool = True) -> None:
+        """``counts`` False for a command: only what it did to the memory is told of."""
+        if counts:
+            self.turns += 1
+            self.seconds += seconds
         if turn.report is not None:
-            self.remembered += turn.report.remembered
+            self.remembered = max(0, self.remembered + turn.report.remembered)  # what is undone may be older
             if turn.report.cost is not None:
                 self.cost = (self.cost or 0.0) + turn.report.cost
 
@@ -289,8 +292,7 @@ class _Console:
         self._screen.finish(turn, self._ready)
         if turn.report is not None and turn.report.advice not in ("", *self._ready.notices):
             self._screen.notice(turn.report.advice)
-        if not text.startswith("/"):
-            self._tally.add(turn, self._monotonic() - turn.began)
+        self._tally.add(turn, self._monotonic() - turn.began, counts=not text.startswith("/"))
         return turn
 
     async def _stop(self, turn: Turn) -> None:
@@ -349,6 +351,9 @@ class _Console:
                 self._screen.failure(event)
             case Done(in_reply_to=message_id) | Failure(in_reply_to=message_id) if message_id == turn.stop is not None:
                 turn.given_up = True
+            case Hindered(text, code) if self._link.kept(turn.id):
+                turn.failure = Failure(text, code, turn.id)
+                self._screen.failure(turn.failure)
             case Gone(reason, code, mend) if self._link.kept(turn.id):
                 raise _BrokenOffError(f"{reason} {_KEPT} {mend}", code)
             case _:

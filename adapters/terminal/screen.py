@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any, BinaryIO, Protocol
 
 from adapters.adapter import TurnReport
 from adapters.terminal.wire import Answer, Failure, Ready
+from adapters.terminal.wrapping import Flow, wrapped
 from adapters.text import sanitize
 
 SCHEMA = 1
@@ -54,10 +54,19 @@ class Terminal:
     @property
     def columns(self) -> int:
         """How wide the terminal at standard error is now; 0 where it isn't known, or is none."""
-        try:
-            return os.get_terminal_size(self.stderr.fileno()).columns if self.stderr_is_tty else 0
-        except (OSError, ValueError):
-            return 0
+        return _columns(self.stderr) if self.stderr_is_tty else 0
+
+    @property
+    def answer_columns(self) -> int:
+        """The same of standard output."""
+        return _columns(self.stdout) if self.stdout_is_tty else 0
+
+
+def _columns(stream: BinaryIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 0
 
 
 @dataclass(slots=True)
@@ -120,38 +129,13 @@ def _dim(text: str, allowed: bool) -> str:
     return f"\x1b[2m{text}\x1b[0m" if allowed else text
 
 
-_ADVISED = re.compile(r"`[^`\n]+` | (?<=:\ )limpet\ [^\n]*?(?=[.;)](?:\s|$)|$)", re.MULTILINE | re.VERBOSE)
-"""A command, marked as one or after a colon: where a line can hold it, it is on one, to be copied."""
-
-_NO_BREAK = "\ue000"
+def _from_before(answer: Answer) -> str:
+    return f"An answer from before{_to(answer)}"
 
 
-def wrapped(text: str, columns: int) -> str:
-    """``text`` with lines of at most ``columns`` columns, broken between words; 0 leaves it as it is.
-
-    A word that is longer than a line (a path, an address) stays whole: the terminal breaks it, and it copies as one.
-    """
-    if not columns or len(text) < columns // 2:  # a character has two columns at most
-        return text
-    from wcwidth import wcswidth
-
-    def width(words: str) -> int:
-        return max(wcswidth(words), 0)
-
-    def glued(command: re.Match[str]) -> str:
-        return command[0].replace(" ", _NO_BREAK) if width(command[0]) <= columns else command[0]
-
-    kept = _ADVISED.sub(glued, text)
-    lines: list[str] = []
-    for line in kept.split("\n"):
-        first, *rest = line.split(" ")
-        lines.append(first)
-        for word in rest:
-            if width(lines[-1]) + 1 + width(word) <= columns:
-                lines[-1] += f" {word}"
-            else:
-                lines.append(word)
-    return "\n".join(lines).replace(_NO_BREAK, " ")
+def _to(answer: Answer) -> str:
+    """The question that it answers, where it is known."""
+    return f', to "{sanitize(answer.question)}"' if answer.question else ""
 
 
 class Plain:
@@ -170,7 +154,7 @@ class Plain:
         if ours:
             _write(self._terminal.stdout, answer.text + "\n")
         else:
-            self.notice(f"An answer from before: {answer.text}")
+            self.notice(f"{_from_before(answer)}: {answer.text}")
 
     def notice(self, text: str) -> None:
         if self._terminal.stderr_is_tty:
@@ -208,7 +192,7 @@ class Json:
 
     def answer(self, answer: Answer, *, ours: bool) -> None:
         if not ours:
-            self.notice(f"An answer from before: {answer.text}")
+            self.notice(f"{_from_before(answer)}: {answer.text}")
 
     def notice(self, text: str) -> None:
         self._put(self._terminal.stderr, {"notice": text})
@@ -245,6 +229,7 @@ class Live:
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
+        self._flow = Flow()
         self._streamed = ""
         self._broken = False
         self._at_line_start = True
@@ -270,13 +255,16 @@ class Live:
         else:
             self._end_line()
             if answer.in_reply_to is not None:
-                self._line("while you were away:" if answer.late else "for another terminal:")
+                whence = "while you were away" if answer.late else "for another terminal"
+                self._line(f"{whence}{_to(answer)}:")
             rest = answer.text
         self._show(rest)
         self._end_line()
+        self._flow = Flow()
 
     def notice(self, text: str) -> None:
         waiting = self._waiting
+        self._put(self._flow.rest(self._terminal.answer_columns))
         self._broken = self._broken or not (self._at_line_start or waiting)
         self._end_line()
         self._line(sanitize(text))
@@ -303,10 +291,11 @@ class Live:
         text = sanitize(text)
         if text:
             self._vanish()
-            self._put(text)
+            self._put(self._flow.feed(text, self._terminal.answer_columns))
 
     def _end_line(self) -> None:
         self._vanish()
+        self._put(self._flow.rest(self._terminal.answer_columns))
         if not self._at_line_start:
             self._put("\n")
 
@@ -317,8 +306,9 @@ class Live:
             self._at_line_start = True
 
     def _put(self, text: str) -> None:
-        _write(self._terminal.stdout, text)
-        self._at_line_start = text.endswith("\n")
+        if text:
+            _write(self._terminal.stdout, text)
+            self._at_line_start = text.endswith("\n")
 
 
 def _unshown(streamed: str, answer: str) -> str | None:

@@ -100,13 +100,15 @@ class Delta:
 class Answer:
     """An answer as the agent wrote it, Markdown. ``in_reply_to`` is None for what nobody asked.
 
-    ``late`` is true when whoever asked is not connected any more.
+    ``late`` is true when whoever asked is not connected any more. ``question`` is what was asked, shortened to a line;
+    "" where that isn't known.
     """
 
     text: str
     in_reply_to: str | None
     key: str
     late: bool = False
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,14 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Hindered:
+    """Nothing can be answered now; what was accepted is kept. ``code`` is the exit code of a question that waits."""
+
+    text: str
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """The turn ended; its answers came before or come after."""
 
@@ -141,7 +151,7 @@ class Goodbye:
 
 
 FromClient: TypeAlias = Hello | Say | Stop | Got
-FromHub: TypeAlias = Ready | Accepted | Delta | Answer | Notice | Failure | Done | Goodbye
+FromHub: TypeAlias = Ready | Accepted | Delta | Answer | Notice | Failure | Hindered | Done | Goodbye
 
 _F = TypeVar("_F")
 
@@ -151,7 +161,9 @@ def _by_name(*kinds: type[_F]) -> Mapping[str, type[_F]]:
 
 
 _FROM_CLIENT: Mapping[str, type[FromClient]] = _by_name(Hello, Say, Stop, Got)
-_FROM_HUB: Mapping[str, type[FromHub]] = _by_name(Ready, Accepted, Delta, Answer, Notice, Failure, Done, Goodbye)
+_FROM_HUB: Mapping[str, type[FromHub]] = _by_name(
+    Ready, Accepted, Delta, Answer, Notice, Failure, Hindered, Done, Goodbye
+)
 
 
 def encode(frame: FromClient | FromHub) -> bytes:
