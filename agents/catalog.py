@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from agents.errors import MissingExtra, MissingKey, UnknownModel
+from agents.errors import MissingExtra, MissingKey, UnknownModel, WeightsError
+from agents.failures import is_loopback
 from agents.model import Limits, Model
-from agents.settings import ModelSettings, ModelsSettings
-from agents.weight_sources import to_get
+from agents.prices import FREE, Prices, listed
+from agents.settings import ModelSettings, ModelsSettings, in_order
+from agents.weight_sources import EMBEDDED, to_get
 from agents.weights import WeightsStore
 
 LOCAL = "local"
@@ -120,6 +122,9 @@ LOCAL_CONTEXT = 8192
 LOCAL_OUTPUT = 1024
 """Tokens, at most: small models don't always find an end."""
 
+_CLAUDE_TOO = ("bedrock", "openrouter", "vertex_ai")
+"""Where Claude is to be had beside Anthropic, which caches nothing that isn't marked."""
+
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # what a server listens on; a client has to connect to itself
 
 MOST_THREADS = 8
@@ -135,6 +140,7 @@ class ModelChoice:
 
     ``key_place`` says where ``api_key`` comes from, or where one would be looked for; "" where none is needed. ``why``
     "key found" means that nobody asked for this model: tell the person which key is used and how to pin another.
+    ``prices`` None means that what it costs is not known.
     """
 
     name: str
@@ -149,6 +155,9 @@ class ModelChoice:
     key_place: str = ""
     path: Path | None = None
     uses_tools: bool = True
+    sees_images: bool = False
+    marks_cache: bool = False
+    prices: Prices | None = None
 
 
 def found_keys(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -164,7 +173,7 @@ def resolve(
     Without any configuration: the default model of the first provider whose key is in ``environ``, else the embedded
     model if its weights are here. Raises UnknownModel for a name that means nothing.
     """
-    wanted = name or settings.default
+    wanted = name or _first(settings)
     if wanted is not None:
         return _named(wanted, settings, environ, weights)
     for key in ("base_url", "api_key"):
@@ -177,6 +186,69 @@ def resolve(
                 return choice  # a key that nobody asked us to use must not stop us where its client is missing
     stored = weights.preferred()
     return _embedded(stored, settings, weights, "embedded") if stored else None
+
+
+def resolve_all(
+    settings: ModelsSettings, environ: Mapping[str, str], weights: WeightsStore, names: tuple[str, ...] = ()
+) -> tuple[ModelChoice, ...]:
+    """The models called ``names`` (none: the default ones), in the order in which they are asked; empty for no model.
+
+    One whose weights are damaged is left out as long as another is left. Raises UnknownModel for a name that means
+    nothing.
+    """
+    wanted = names or in_order(settings.default)
+    if not wanted:
+        found = resolve(settings, environ, weights)
+        return (found,) if found is not None else ()
+    choices: list[ModelChoice] = []
+    damaged: list[WeightsError] = []
+    for name in wanted:
+        try:
+            choices.append(_named(name, settings, environ, weights))
+        except WeightsError as error:
+            damaged.append(error)
+    if not choices:
+        raise damaged[0]
+    return tuple(choices)
+
+
+def _first(settings: ModelsSettings) -> str | None:
+    """The default model, to which belongs what stands beside ``default``."""
+    return next(iter(in_order(settings.default)), None)
+
+
+def misnamed(wanted: str, models: ModelsSettings, weights: WeightsStore) -> UnknownModel | None:
+    """What is wrong with the way in which a model is written; None where it may mean one.
+
+    It names a provider and its model, weights that are here or not, or a table of ``models``; behind an address of
+    one's own any name may stand.
+    """
+    own = models.named().get(wanted)
+    settings: ModelSettings = own or (models if wanted == _first(models) else ModelSettings())
+    name = (own.model if own else None) or wanted
+    provider, slash, rest = name.partition("/")
+    if (slash and provider and rest) or settings.base_url is not None:
+        return None
+    what = f"model {name!r} is not written as provider/model, and no [models] table has that name"
+    return UnknownModel(what, _meant(name, models, weights))
+
+
+def _meant(name: str, models: ModelsSettings, weights: WeightsStore) -> str:
+    """The mend for a name without a provider: the whole name it stands for where one is likely, else what there is."""
+    bare = name.strip("/").lower()
+    embedded = [EMBEDDED, *(w.name for w in weights.list())]
+    hosted = [f"{p.name}/{p.model}" for p in PROVIDERS.values() if p.model and p.model.lower() == bare]
+    if bare in embedded:
+        return f"did you mean {f'{LOCAL}/{bare}'!r}?"
+    if hosted:
+        return f"did you mean {hosted[0]!r}?"
+    if bare in PROVIDERS or bare == LOCAL:
+        example = embedded[-1] if bare == LOCAL else PROVIDERS[bare].model or "MODEL"
+        return f"name its model too, such as {bare}/{example}"
+    if ":" in bare:  # as Ollama writes its models
+        return f"did you mean {f'ollama/{name}'!r}?"
+    fits = ", ".join([*PROVIDERS, f"{LOCAL} (with {' or '.join(dict.fromkeys(embedded))})", *models.named()])
+    return f"write it as openai/{PROVIDERS['openai'].model} or ollama/qwen3:4b; there are: {fits}"
 
 
 def check(choice: ModelChoice, environ: Mapping[str, str], weights: WeightsStore) -> None:
@@ -205,6 +277,8 @@ def build(choice: ModelChoice) -> Model:
         "api_key": choice.api_key,
         "key_place": choice.key_place,
         "uses_tools": choice.uses_tools,
+        "sees_images": choice.sees_images,
+        "marks_cache": choice.marks_cache,
         "temperature": choice.settings.temperature,
         "max_output": choice.settings.max_output,
         "silence": choice.settings.timeout,
@@ -252,16 +326,13 @@ def _require(choice: ModelChoice) -> None:
 
 def _named(wanted: str, models: ModelsSettings, environ: Mapping[str, str], weights: WeightsStore) -> ModelChoice:
     own = models.named().get(wanted)
-    settings: ModelSettings = own or (models if wanted == models.default else ModelSettings())
+    settings: ModelSettings = own or (models if wanted == _first(models) else ModelSettings())
     name = (own.model if own else None) or wanted
-    provider, slash, rest = name.partition("/")
+    provider, _, rest = name.partition("/")
     if provider == LOCAL and rest:
         return _embedded(rest, settings, weights, "configured")
-    if not (slash and provider and rest) and settings.base_url is None:
-        raise UnknownModel(
-            f"model {name!r} is not written as provider/model, and no [models] table has that name",
-            f"write it as openai/{PROVIDERS['openai'].model} or ollama/qwen3:4b",
-        )
+    if error := misnamed(wanted, models, weights):
+        raise error
     return _hosted(name, settings, environ, "configured")
 
 
@@ -274,6 +345,7 @@ def _hosted(name: str, settings: ModelSettings, environ: Mapping[str, str], why:
     if client == "litellm":  # whatever has such an address is "openai" to it
         model = f"openai/{model}" if base_url else name
     key, place = _key(provider, settings, environ)
+    known = listed(provider.name, rest) if base_url == provider.base_url else None
     return ModelChoice(
         name=name,
         client=client,
@@ -286,6 +358,11 @@ def _hosted(name: str, settings: ModelSettings, environ: Mapping[str, str], why:
         api_key=key,
         key_place=place,
         uses_tools=settings.uses_tools if settings.uses_tools is not None else True,
+        sees_images=settings.sees_images
+        if settings.sees_images is not None
+        else known is not None and known.sees_images,
+        marks_cache=prefix == "anthropic" or (prefix in _CLAUDE_TOO and "claude" in rest),
+        prices=_own_prices(settings) or (FREE if _is_here(base_url) else known.prices if known else None),
     )
 
 
@@ -305,7 +382,22 @@ def _embedded(name: str, settings: ModelSettings, weights: WeightsStore, why: Re
         provider=_ANY,
         path=path,
         uses_tools=bool(settings.uses_tools),
+        prices=_own_prices(settings) or FREE,
     )
+
+
+def _own_prices(settings: ModelSettings) -> Prices | None:
+    """The prices that the settings give."""
+    plain, output = settings.price_input, settings.price_output
+    if plain is None or output is None:
+        return None
+    cached, written = settings.price_cached, settings.price_written
+    return Prices(plain, output, plain if cached is None else cached, plain if written is None else written)
+
+
+def _is_here(base_url: str | None) -> bool:
+    """Whether the server is on this machine, and costs what the machine costs."""
+    return base_url is not None and is_loopback(urlsplit(base_url).hostname)
 
 
 def _limits(settings: ModelSettings, context: int, output: int) -> Limits:

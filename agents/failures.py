@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,10 +25,15 @@ LONGEST_QUOTE = 200
 """Characters of a server's own words in a message; some answer with a page."""
 
 _OVERFLOW = re.compile(
-    r"context[ _]length|maximum context|context window|context size|context_size"
-    r"|(prompt|input|inputs|request) (is|are) too (long|large)|input length \S+ exceeds|prompt contains too many tokens"
+    r"context[ _]length|context (window|size|limit)|context_size|maximum context"
+    r"|maximum (prompt|input|model) length|(prompt|input|inputs|request) (is|are) too (long|large)"
+    r"|(input|prompt) too (long|large)|exceeds (the )?max(imum)? (input )?length|input length (\S+ exceeds|should be)"
     r"|total length of all messages is too long|too large for model|request too large for"
-    r"|input token count .{0,40}exceeds|exceeds the maximum number of (input )?tokens|too many input tokens"
+    r"|(input|prompt) (tokens?|token count) .{0,40}exceeds?|token count .{0,40}exceeds the (limit|model)"
+    r"|exceeds the maximum number of (input )?tokens|exceeded model token limit|input tokens, limit is"
+    r"|too many input tokens|too many tokens:|prompt contains too many tokens"
+    r"|`?inputs`? tokens \+ `?max_new_tokens`? must be|inputs?`? must have less than \S+ tokens|expected maxlength"
+    r"|current length is .{0,20}while limit is"
     r"|reduce (the length of )?(the|your) (messages|prompt|message size)",
     re.IGNORECASE,
 )
@@ -46,7 +52,6 @@ _AUTH = re.compile(r"invalid_api_key|authentication_error|incorrect api key|unau
 _NO_TOOLS = re.compile(r"not support (tools|tool|function)|tool use is not supported|requires --jinja", re.IGNORECASE)
 _SECRET = re.compile(r"\b(sk|pk|gsk|xai|AIza)[-_A-Za-z0-9*]{8,}")
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _STARTED_BY = {11434: ("Ollama", "ollama serve"), 1234: ("LM Studio", "lms server start")}
 """What listens on a port of this machine by default, and the command that starts it."""
 
@@ -80,7 +85,15 @@ class Endpoint:
 
     @property
     def is_local(self) -> bool:
-        return self.url is not None and urlsplit(self.url).hostname in _LOOPBACK
+        return self.url is not None and is_loopback(urlsplit(self.url).hostname)
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether ``host`` is this machine."""
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False
 
 
 def unreachable(endpoint: Endpoint, reason: str) -> Failed:

@@ -69,13 +69,24 @@ class LiteLLMModel:
         api_key: str | None = None,
         key_place: str = "",
         uses_tools: bool = True,
+        sees_images: bool = False,
         temperature: float | None = None,
         max_output: int | None = None,
         silence: float = SILENCE_SECONDS,
+        marks_cache: bool = False,
     ) -> None:
-        self.name, self.limits, self.uses_tools = name, limits, uses_tools
+        self.name, self.limits = name, limits
+        self.uses_tools, self.sees_images = uses_tools, sees_images
         self._endpoint = Endpoint(model=name, url=base_url, key_place=key_place, key=api_key)
-        self._body = partial(body_of, model=model, temperature=temperature, max_output=max_output)
+        self._body = partial(
+            body_of,
+            name=name,
+            model=model,
+            temperature=temperature,
+            max_output=max_output,
+            sees_images=sees_images,
+            marks_cache=marks_cache,
+        )
         self._silence = silence
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:

@@ -48,14 +48,15 @@ class LocalModel:
         uses_tools: bool = False,
         temperature: float | None = None,
     ) -> None:
-        self.name, self.limits, self.uses_tools = name, limits, uses_tools
+        self.name, self.limits = name, limits
+        self.uses_tools, self.sees_images = uses_tools, False
         self._path, self._threads = path, threads
         self._temperature = TEMPERATURE if temperature is None else temperature
         self._engine: Any = None
         self._thread: ThreadPoolExecutor | None = None
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
-        body = body_of(request, self.name, temperature=self._temperature, max_output=self.limits.output)
+        body = body_of(request, self.name, name=self.name, temperature=self._temperature, max_output=self.limits.output)
         reader, endpoint = AnswerReader(request), Endpoint(model=self.name, url=None)
         chunks: asyncio.Queue[_Chunk] = asyncio.Queue()
         loop, left = asyncio.get_running_loop(), Event()

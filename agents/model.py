@@ -21,25 +21,48 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that came with a message: the file ``path``, relative to the workspace.
+
+    ``data`` are its bytes for this call, None where the model is only told of the file.
+    """
+
+    path: str
+    media_type: str
+    data: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class UserMessage:
     text: str
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:
-    """``reasoning`` is sent back to the same model and never shown to a person."""
+    """``reasoning`` and ``state`` are sent back to the same ``model`` only, and never shown to a person.
+
+    ``state`` is what the provider wants back unchanged, such as signed thinking. ``model`` "" is the program itself.
+    """
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
+    model: str = ""
+    state: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
+    """``is_foreign``: the text came from outside the notes of the turn's own scope. ``awaits_owner``: nothing was done,
+    the call may run once the owner says so."""
+
     call_id: str
     name: str
     text: str
     is_error: bool = False
+    is_foreign: bool = False
+    awaits_owner: bool = False
 
 
 ChatMessage: TypeAlias = UserMessage | AssistantMessage | ToolResult
@@ -70,11 +93,23 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the provider counted them; ``cached`` is the part of ``input`` that was read from its cache."""
+    """Tokens as the provider counted them.
+
+    ``cached`` is the part of ``input`` that was read from its cache, ``written`` the part that was written into it.
+    """
 
     input: int = 0
     output: int = 0
     cached: int = 0
+    written: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cached + other.cached,
+            self.written + other.written,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +126,15 @@ class ReasoningDelta:
 class Finished:
     """The last event of a call that worked. ``calls`` are whole, their ids present and unique.
 
-    ``reason`` "length" means that the output was cut: its calls must not be run.
+    ``reason`` "length" means that the output was cut: its calls must not be run. ``model`` and ``state`` are as in
+    ``AssistantMessage``; ``model`` "" means the one that was asked.
     """
 
     reason: Literal["stop", "tools", "length", "filtered"]
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    state: tuple[Mapping[str, Any], ...] = ()
 
 
 FailureKind: TypeAlias = Literal[
@@ -140,6 +178,8 @@ class Model(Protocol):
     limits: Limits
     uses_tools: bool
     """False for a model that can't be trusted to call a tool: the program then drives the memory itself."""
+    sees_images: bool
+    """False for a model that is only told where an image lies."""
 
     def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         """One call: deltas, then exactly one ``Finished`` or ``Failed``. Closing the iterator ends the call."""

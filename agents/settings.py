@@ -1,4 +1,4 @@
-"""The settings of the models: the section ``[models]`` of the configuration file.
+"""The settings of the models and of what they may cost: ``[models]`` and ``[budget]`` of the configuration file.
 
 Most people write one line of it, the default model, and perhaps its address; what is beside ``default`` belongs to
 that model. A table ``[models.<name>]`` describes one more. Knows no provider and resolves nothing.
@@ -6,15 +6,17 @@ that model. A table ``[models.<name>]`` describes one more. Knows no provider an
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
     SecretStr,
+    Tag,
     ValidationError,
     field_validator,
     model_validator,
@@ -41,6 +43,26 @@ def _no_stand_in(name: str) -> str:
 
 ModelName = Annotated[str, AfterValidator(_no_stand_in)]
 """A model as provider/model, or the name of a table; whether it means anything is not checked here."""
+
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        raise ValueError("must name at least one model")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"must name each model once, and {twice} is there twice")
+    return names
+
+
+ModelNames = Annotated[
+    Annotated[ModelName, Tag("one")] | Annotated[tuple[ModelName, ...], AfterValidator(_each_once), Tag("several")],
+    Discriminator(lambda value: "several" if isinstance(value, list | tuple) else "one"),
+]
+"""One model, or several in the order in which they are asked."""
+
+
+def in_order(names: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """What a setting of the type ``ModelNames`` names; empty for None."""
+    return (names,) if isinstance(names, str) else names or ()
 
 
 class ModelSettings(BaseModel):
@@ -75,6 +97,33 @@ class ModelSettings(BaseModel):
         description="Whether the model can call tools; false lets the program drive the memory. Not set: yes, "
         "except for the embedded model.",
     )
+    sees_images: bool | None = Field(
+        default=None,
+        description="Whether the model takes images; one that doesn't is told where they lie. Not set: what is known "
+        "of the model, else no.",
+    )
+    price_input: float | None = Field(
+        default=None,
+        ge=0,
+        examples=[0.25],
+        description="USD per million tokens of input. Not set: what is known of the model, nothing for one on this "
+        "machine, else unknown.",
+    )
+    price_output: float | None = Field(
+        default=None, ge=0, examples=[2.0], description="USD per million tokens of output; belongs to price_input."
+    )
+    price_cached: float | None = Field(
+        default=None,
+        ge=0,
+        examples=[0.025],
+        description="USD per million tokens of input that the provider read from its cache. Not set: price_input.",
+    )
+    price_written: float | None = Field(
+        default=None,
+        ge=0,
+        examples=[0.3],
+        description="USD per million tokens of input that the provider wrote into its cache. Not set: price_input.",
+    )
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="0 (always the likeliest word) to 2. Not set: the provider's default."
     )
@@ -93,6 +142,13 @@ class ModelSettings(BaseModel):
         if parts.username or parts.password:
             raise ValueError("must not hold a password: put it into api_key")
         return value.rstrip("/")
+
+    @model_validator(mode="after")
+    def _prices_belong_together(self) -> Self:
+        given = [getattr(self, f"price_{kind}") is not None for kind in ("input", "output", "cached", "written")]
+        if any(given) and not all(given[:2]):
+            raise ValueError("must have both price_input and price_output, or no price at all")
+        return self
 
     @field_validator("api_key")
     @classmethod
@@ -117,11 +173,18 @@ class ModelsSettings(ModelSettings):
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, NamedModel] = Field(init=False)
 
-    default: ModelName | None = Field(
+    default: ModelNames | None = Field(
         default=None,
-        description="The model to talk to, as provider/model or the name of a [models.<name>] table. Not set: a "
-        "provider whose key is in the environment, else the embedded model, else none.",
-        examples=["ollama/qwen3:4b", "openai/gpt-6.1-terra"],
+        description="The model to talk to, as provider/model or the name of a [models.<name>] table. A list names "
+        "those too that are asked, in order, while the first can't answer. Not set: a provider whose key is in the "
+        "environment, else the embedded model, else none.",
+        examples=["ollama/qwen3:4b", ["anthropic/claude-haiku-5-5", "openai/gpt-6.1-terra"]],
+    )
+    small: ModelNames | None = Field(
+        default=None,
+        description="A cheaper model that can call tools, for what nobody sees: notes kept and summaries made when a "
+        "conversation grows long. A list as in `default`. Not set: the agent's own model.",
+        examples=["openai/gpt-6-luna"],
     )
 
     @model_validator(mode="before")
@@ -139,3 +202,17 @@ class ModelsSettings(ModelSettings):
     def named(self) -> dict[str, NamedModel]:
         """The ``[models.<name>]`` tables by name."""
         return dict(self.__pydantic_extra__ or {})
+
+
+class BudgetSettings(BaseModel):
+    """The section ``[budget]``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    daily_usd: float | None = Field(
+        default=None,
+        gt=0,
+        description="What all agents together may spend on models in a day, in USD; then they say so and ask none "
+        "until midnight. Calls of unknown price are not counted, see `limpet usage`. Not set: no budget.",
+        examples=[2.5],
+    )

@@ -8,12 +8,12 @@ where they are run.
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agents.call_ids import free_id
 from agents.model import ToolCall
 from agents.surrogates import mended
 
@@ -70,7 +70,7 @@ class CallAssembler:
             if draft.id and same in seen:
                 continue
             seen.add(same)
-            call_id = draft.id if draft.id and draft.id not in used else _free_id(used)
+            call_id = draft.id if draft.id and draft.id not in used else free_id(used)
             used.add(call_id)
             calls.append(ToolCall(call_id, mended(draft.name) or "unknown", mended(draft.arguments) or "{}"))
         return tuple(calls)
@@ -100,11 +100,6 @@ def _begins_another(draft: _Draft, call_id: str, name: str, arguments: str) -> b
     if not (call_id or draft.id) and draft.name and name != draft.name:
         return True
     return bool(arguments) and draft.is_whole
-
-
-def _free_id(used: Collection[str]) -> str:
-    """Nine letters and digits: the one form that every provider takes, Mistral's being the strictest."""
-    return next(name for n in itertools.count(1) if (name := f"call{n:05d}") not in used)
 
 
 def _text(value: object) -> str:

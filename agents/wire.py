@@ -7,22 +7,27 @@ takes in process; so all three share one reader. Knows no transport and no provi
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from agents.call_ids import with_own_ids
 from agents.model import (
     AssistantMessage,
     ChatMessage,
     Finished,
+    Image,
     ModelEvent,
     ReasoningDelta,
     Request,
     TextDelta,
     ToolCall,
     ToolResult,
+    ToolSpec,
     Usage,
     UserMessage,
 )
+from agents.provider_state import FIELDS, StateAssembler, field_of
 from agents.surrogates import SurrogateMender, mended
 from agents.thinking import ThinkFilter
 from agents.tool_calls import CallAssembler
@@ -32,6 +37,11 @@ Reason: TypeAlias = Literal["stop", "tools", "length", "filtered"]
 
 LONGEST_NAME = 64
 """Characters of a tool's name, by OpenAI's reference; letters, digits, "_" and "-" are taken."""
+
+IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""What every provider that takes images can read."""
+
+_EPHEMERAL: Mapping[str, str] = {"type": "ephemeral"}
 
 _FOREIGN_TO_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -50,25 +60,31 @@ def body_of(
     request: Request,
     model: str,
     *,
+    name: str,
     temperature: float | None = None,
     max_output: int | None = None,
     output_field: str = "max_tokens",
     reasoning_field: str = "reasoning_content",
+    sees_images: bool = False,
+    marks_cache: bool = False,
 ) -> Json:
     """The body of a streamed call. ``temperature`` and ``max_output`` (tokens) hold where the request says nothing.
+
+    ``name`` is what the model is called in the conversation: only its own reasoning and ids go back to it.
+    ``marks_cache`` sets Anthropic's marks, for a provider that caches only what it is told to.
 
     Keys come in a fixed order and what changes from turn to turn comes last within the messages, so that the prefix
     of two bodies of one session is the same bytes.
     """
-    body: Json = {"model": model, "messages": _messages(request, reasoning_field)}
-    if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {"name": t.name, "description": t.description, "parameters": dict(t.parameters)},
-            }
-            for t in request.tools
-        ]
+    messages = [_message(m, name, reasoning_field, sees_images) for m in with_own_ids(request.messages, name)]
+    if request.system:
+        messages.insert(0, {"role": "system", "content": mended(request.system)})
+    tools = [_tool(tool) for tool in request.tools]
+    if marks_cache:
+        _mark(messages, tools)
+    body: Json = {"model": model, "messages": messages}
+    if tools:
+        body["tools"] = tools
     most = request.max_output if request.max_output is not None else max_output
     if most is not None:
         body[output_field] = most
@@ -78,29 +94,79 @@ def body_of(
     return body | {"stream": True, "stream_options": {"include_usage": True}}
 
 
-def _messages(request: Request, reasoning_field: str) -> list[Json]:
-    messages: list[Json] = [{"role": "system", "content": mended(request.system)}] if request.system else []
-    messages += [_message(m, reasoning_field) for m in request.messages]
-    return messages
+def _tool(tool: ToolSpec) -> Json:
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}
 
 
-def _message(message: ChatMessage, reasoning_field: str) -> Json:
+def _message(message: ChatMessage, name: str, reasoning_field: str, sees_images: bool) -> Json:
     if isinstance(message, UserMessage):
-        return {"role": "user", "content": mended(message.text)}
+        return {"role": "user", "content": _said(message, sees_images)}
     if isinstance(message, ToolResult):
         return {"role": "tool", "tool_call_id": message.call_id, "content": mended(message.text)}
-    return _answer(message, reasoning_field)
+    return _answer(message, name, reasoning_field)
 
 
-def _answer(message: AssistantMessage, reasoning_field: str) -> Json:
+def _said(message: UserMessage, sees_images: bool) -> str | list[Json]:
+    """The text, or parts with the images that the model can look at; the others are named where they lie."""
+    shown = [i for i in message.images if sees_images and _is_readable(i)]
+    named = [f"[image: {i.path}]" for i in message.images if not (sees_images and _is_readable(i))]
+    text = mended("\n".join([message.text, *named] if message.text else named))
+    if not shown:
+        return text
+    parts: list[Json] = [{"type": "text", "text": text}] if text else []
+    return parts + [{"type": "image_url", "image_url": {"url": _data_url(image)}} for image in shown]
+
+
+def _is_readable(image: Image) -> bool:
+    return image.data is not None and image.media_type in IMAGE_TYPES
+
+
+def _data_url(image: Image) -> str:
+    return f"data:{image.media_type};base64,{b64encode(image.data or b'').decode('ascii')}"
+
+
+def _answer(message: AssistantMessage, name: str, reasoning_field: str) -> Json:
     text = mended(message.text)
     if not message.tool_calls:
         return {"role": "assistant", "content": text}
     answer: Json = {"role": "assistant", "content": text or None}
-    if message.reasoning:  # providers that think between calls answer 400 when their thought does not come back
-        answer[reasoning_field] = mended(message.reasoning)
+    if message.model == name:  # providers that think between calls answer 400 when their thought does not come back
+        for block in message.state:
+            answer.setdefault(field_of(block), []).append(dict(block))
+        if message.reasoning and not message.state:
+            answer[reasoning_field] = mended(message.reasoning)
     answer["tool_calls"] = [_call(call) for call in message.tool_calls]
     return answer
+
+
+def _mark(messages: list[Json], tools: list[Json]) -> None:
+    """Marks how far a prefix may be cached: four at most, by Anthropic's reference.
+
+    Tools and system text are the same for a session. In the conversation the newest words of a person come with notes
+    that the next turn doesn't repeat, so the mark is on what precedes them; within a turn, where calls and results
+    follow them, also on the last result.
+    """
+    asked = max((i for i, m in enumerate(messages) if m["role"] == "user"), default=0)
+    marked = [m for m in messages[:1] if m["role"] == "system"]
+    marked += [m for m in messages[len(marked) : asked] if _is_markable(m)][-1:]
+    marked += [m for m in messages[-1:] if m["role"] == "tool" and _is_markable(m)]
+    for message in marked:
+        _mark_message(message)
+    if tools:
+        tools[-1]["cache_control"] = dict(_EPHEMERAL)
+
+
+def _is_markable(message: Json) -> bool:
+    """An empty text takes no mark, and on a call it would have to stand elsewhere."""
+    return bool(message["content"]) and "tool_calls" not in message
+
+
+def _mark_message(message: Json) -> None:
+    content = message["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    parts[-1] = parts[-1] | {"cache_control": dict(_EPHEMERAL)}
+    message["content"] = parts
 
 
 def _call(call: ToolCall) -> Json:
@@ -113,13 +179,17 @@ def error_in(chunk: Mapping[str, Any]) -> Any:
     """The error that a chunk or a body reports in place of an answer, None where it reports none."""
     if chunk.get("error"):
         return chunk["error"]
-    return _choice(chunk).get("error") or None
+    choice = _choice(chunk)
+    if choice.get("error"):
+        return choice["error"]
+    return "the provider broke off the answer" if choice.get("finish_reason") == "error" else None
 
 
 class AnswerReader:
     """Reads one answer, chunk by chunk (``chat.completion.chunk``) or as a whole (``chat.completion``)."""
 
     def __init__(self, request: Request) -> None:
+        self._state = StateAssembler()
         taken = {c.id for m in request.messages if isinstance(m, AssistantMessage) for c in m.tool_calls}
         self._calls = CallAssembler(taken)
         self._thinking = ThinkFilter()
@@ -143,6 +213,8 @@ class AnswerReader:
             if reasoning := self._reasoning.feed(reasoning):
                 yield ReasoningDelta(reasoning)
             yield from self._thinking.feed(self._text.feed(text))
+            for field in FIELDS:
+                self._state.add(_entries(delta.get(field)))
             for position, piece in enumerate(_entries(delta.get("tool_calls"))):
                 self._calls.add({"index": position, **piece} if delta is whole else piece)
         reason = choice.get("finish_reason")
@@ -158,7 +230,7 @@ class AnswerReader:
         calls, reason = self._calls.calls(), self._reason or "stop"
         if reason in ("stop", "tools"):  # several servers say "stop" after calls, or "tool_calls" without one
             reason = "tools" if calls else "stop"
-        yield Finished(reason, calls, self._usage)
+        yield Finished(reason, calls, self._usage, state=self._state.blocks())
 
 
 def _choice(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -187,8 +259,27 @@ def _parts(delta: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
-    """Tokens; the cached ones are told apart in OpenAI's form or in DeepSeek's."""
+    """Tokens, those read from the cache and those written into it being parts of the input.
+
+    They are told in OpenAI's form, in Anthropic's or in DeepSeek's. A part that is larger than the whole was counted
+    beside it, as Anthropic does it.
+    """
     details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, Mapping) else usage.get("prompt_cache_hit_tokens")
-    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
-    return Usage(*(count if isinstance(count, int) and count > 0 else 0 for count in counts))
+    details = details if isinstance(details, Mapping) else {}
+    cached = _count(
+        details.get("cached_tokens"), usage.get("cache_read_input_tokens"), usage.get("prompt_cache_hit_tokens")
+    )
+    written = _count(
+        details.get("cache_write_tokens"),
+        details.get("cache_creation_tokens"),
+        usage.get("cache_creation_input_tokens"),
+    )
+    given, made = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    if cached + written > given:
+        given += cached + written
+    return Usage(given, made, cached, written)
+
+
+def _count(*values: object) -> int:
+    """The first of several fields that holds a number, 0 where none does."""
+    return next((value for value in values if isinstance(value, int) and value > 0), 0)

@@ -1,16 +1,19 @@
 """The model of each agent: chosen from the settings, the environment and the weights that are here.
 
-In this order: the configured model, a provider whose key is in the environment, the embedded model if its weights and
+In this order: the configured models, a provider whose key is in the environment, the embedded model if its weights and
 its engine are here, else none (notes mode). Builds no connection and reads no weights.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agents.catalog import ModelChoice, build, check, resolve
+from agents.catalog import ModelChoice, build, check, resolve, resolve_all
 from agents.errors import MissingExtra, MissingKey, ModelError, WeightsError
+from agents.settings import in_order
 from agents.weights import WeightsStore
 from bot.environment import Environment
 from bot.errors import Problem
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agents.model import Model
+    from agents.prices import Prices
     from bot.home import Home
     from bot.settings import Settings
     from workspaces.memory import Embedder
@@ -39,10 +43,18 @@ class Chosen:
     notice: str | None
 
 
-def choice_of(agent: str, settings: Settings, home: Home) -> ModelChoice | None:
-    """What ``agent`` would talk with. Raises agents.errors.UnknownModel for a name that means nothing."""
-    variables = Environment.of(home).variables
-    return resolve(settings.models, variables, WeightsStore(home.models), settings.agents[agent].model)
+def choices_of(agent: str, settings: Settings, home: Home) -> tuple[ModelChoice, ...]:
+    """What ``agent`` would talk with, and what is asked in its place; empty for notes mode.
+
+    Raises agents.errors.UnknownModel for a name that means nothing.
+    """
+    names = in_order(settings.agents[agent].model)
+    return resolve_all(settings.models, Environment.of(home).variables, WeightsStore(home.models), names)
+
+
+def named_for(agent: str, settings: Settings) -> tuple[str | None, ...]:
+    """The names of the models of ``agent`` in the order in which they are asked; None for the one that is found."""
+    return in_order(settings.agents[agent].model) or in_order(settings.models.default) or (None,)
 
 
 def obstacle(
@@ -67,23 +79,76 @@ def obstacle(
 
 
 def model_of(agent: str, settings: Settings, home: Home) -> Chosen:
-    """The model of ``agent``. Raises agents.errors.ModelError when a configured one can't be built.
+    """The model of ``agent``, or a chain of several.
 
-    An embedded model that nobody chose and that can't be used leaves the notes.
+    Raises agents.errors.ModelError when no configured one can be built; an embedded model that nobody chose and that
+    can't be used leaves the notes.
     """
     from agents.notebook import HOW_TO_ADD_A_MODEL  # with the memory behind it: only for who is about to talk
 
     try:
-        choice = choice_of(agent, settings, home)
-        if choice is None:
+        choices = choices_of(agent, settings, home)
+        if not choices:
             return Chosen(None, None, HOW_TO_ADD_A_MODEL)
-        if choice.client == "local":
-            check(choice, {}, WeightsStore(home.models))
-        return Chosen(build(choice), choice.name, _notice(choice))
+        model, misgiving = _built(choices, home)
     except (MissingExtra, WeightsError) as error:
         if settings.agents[agent].model or settings.models.default:
             raise
         return Chosen(None, None, f"Notes only: {error}")
+    return Chosen(model, model.name, misgiving or _notice(choices[0]))
+
+
+def small_model_of(settings: Settings, home: Home) -> Model | None:
+    """The model for flushes and summaries; None when each agent's own does that. Raises agents.errors.ModelError."""
+    names = in_order(settings.models.small)
+    if not names:
+        return None
+    choices = resolve_all(settings.models, Environment.of(home).variables, WeightsStore(home.models), names)
+    return _built(choices, home)[0]
+
+
+def prices_of(settings: Settings, home: Home) -> dict[str, Prices | None]:
+    """What each model of the settings costs, by its name; None for one whose price is not known.
+
+    Two that are called alike and cost differently have no price: which of them answered can't be told.
+    """
+    agents = (in_order(own.model) for own in settings.agents.values())
+    names = {*in_order(settings.models.small), *settings.models.named()}.union((), *agents)
+    variables, weights = Environment.of(home).variables, WeightsStore(home.models)
+    prices: dict[str, Prices | None] = {}
+    for wanted in ((), *((name,) for name in names)):
+        try:
+            choices = resolve_all(settings.models, variables, weights, wanted)
+        except ModelError:  # it can't be asked, so it costs nothing
+            continue
+        for choice in choices:
+            same = prices.setdefault(choice.name, choice.prices) == choice.prices
+            prices[choice.name] = choice.prices if same else None
+    return prices
+
+
+def _built(choices: Sequence[ModelChoice], home: Home) -> tuple[Model, str | None]:
+    """The model of one choice, or the chain of several, and which of them it has to do without.
+
+    Raises MissingExtra or WeightsError when none can be built.
+    """
+    built: list[Model] = []
+    errors: list[ModelError] = []
+    for choice in choices:
+        try:
+            if choice.client == "local":
+                check(choice, {}, WeightsStore(home.models))
+            built.append(build(choice))
+        except (MissingExtra, WeightsError) as error:
+            errors.append(error)
+    if not built:
+        raise errors[0]
+    misgiving = f"One of its models can't be asked: {errors[0]}" if errors else None
+    if len(built) == 1:
+        return built[0], misgiving
+    from agents.chain import Chain
+
+    return Chain(built, clock=time.monotonic), misgiving
 
 
 def embedders_of(
@@ -105,6 +170,33 @@ def embedders_of(
             name, settings.models, Environment.of(home, environ).variables, WeightsStore(home.models)
         )
     return preferred, None if preferred is None or name == STATIC else embedded(STATIC)
+
+
+def embedder_obstacle(settings: Settings, home: Home, environ: Mapping[str, str] | None = None) -> Problem | None:
+    """Why the embedder of the settings can't make vectors, and the mend; None when nothing is known. Asks no server."""
+    from workspaces.memory.embedders import NAMES
+
+    name = settings.memory.embedder
+    if name == "local":
+        return _without_package()
+    if name in NAMES:
+        return None
+    try:
+        embedders_of(settings, home, environ)
+    except ModelError as error:  # it means nothing, or a model to talk with
+        return Problem(error.what, error.mend or None)
+    return obstacle(name, settings, home, environ)
+
+
+def _without_package() -> Problem | None:
+    import importlib.util
+
+    from workspaces.installation import install_extra
+    from workspaces.memory.local_embedder import EXTRA, PACKAGE
+
+    if importlib.util.find_spec(PACKAGE) is not None:
+        return None
+    return Problem(f"the local embedder needs the extra {EXTRA!r}", f"install it: {install_extra(EXTRA)}")
 
 
 def _notice(choice: ModelChoice) -> str | None:

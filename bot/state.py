@@ -1,7 +1,7 @@
 """The hub's database: its schema, its migrations and its transactions.
 
 One SQLite file, WAL with ``synchronous=FULL``: what is committed here survives a power cut. The tables belong to the
-modules that use them (inbox, outbox, people, pairing, health); this one knows only their shape.
+modules that use them (inbox, outbox, people, pairing, health, usage); this one knows only their shape.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from workspaces.installation import upgrade
 if TYPE_CHECKING:
     import aiosqlite
 
-VERSION = 1
-
-_SCHEMA = """
+_FIRST = """
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
     turn TEXT NOT NULL UNIQUE,          -- random: transcripts outlive this table
@@ -44,7 +42,7 @@ CREATE TABLE outbox (
     state TEXT NOT NULL DEFAULT 'pending'
         CHECK (state IN ('pending', 'attempting', 'sent', 'uncertain', 'failed')),
     tries INTEGER NOT NULL DEFAULT 0,
-    repeat INTEGER NOT NULL DEFAULT 0,  -- a crash may have come after it was sent: it carries a marker
+    repeat INTEGER NOT NULL DEFAULT 0,  -- a crash may have come after it was sent: that is said ahead of it
     message_id TEXT, error TEXT,
     owner TEXT NOT NULL,                -- the hub instance that sends it
     created_at TEXT NOT NULL,
@@ -75,6 +73,22 @@ CREATE TABLE health (
 );
 """
 
+_USAGE = """
+CREATE TABLE usage (
+    day TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
+    calls INTEGER NOT NULL,
+    input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, written INTEGER NOT NULL,
+    cost REAL,                          -- USD of the calls with a known price; NULL when there was none
+    unpriced INTEGER NOT NULL,          -- the other calls
+    PRIMARY KEY (day, agent, model)
+);
+"""
+
+_STEPS = (_FIRST, _USAGE)
+"""What makes each version of the schema from the one before. A step that was released is never changed."""
+
+VERSION = len(_STEPS)
+
 
 class State:
     """One open connection to the hub's database, shared by the tasks of one process."""
@@ -100,10 +114,11 @@ class State:
                     f"{path} was written by a newer version (schema {version}, this one knows {VERSION}). "
                     f"Upgrade: {upgrade()}"
                 )
-            if version == 0:
-                for statement in _SCHEMA.split(";\n"):
+            for step in _STEPS[version:]:
+                for statement in step.split(";\n"):
                     if statement.strip():
                         await db.execute(statement)
+            if version < VERSION:
                 await db.execute(f"PRAGMA user_version = {VERSION}")
 
     @asynccontextmanager

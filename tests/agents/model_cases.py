@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.model import Failed, Finished, Model, ReasoningDelta, Request, TextDelta, ToolCall, UserMessage
@@ -74,6 +74,28 @@ ANSWERS: dict[str, tuple[Reply, Outcome]] = {
         ),
         Outcome(reason="tools", calls=(SAN_FRANCISCO, NEW_YORK)),
     ),
+    "calls without ids (G-MOD-06)": (
+        Reply(calls=[Call("get", '{"city":"SF"}', None), Call("get", '{"city":"NY"}', None)]),
+        Outcome(reason="tools", calls=(replace(SAN_FRANCISCO, id="call00001"), replace(NEW_YORK, id="call00002"))),
+    ),
+    "the same call and id twice (G-MOD-05)": (
+        Reply(
+            deltas=[
+                {"tool_calls": [{"index": i, "id": c, "type": "function", "function": {"name": "get", "arguments": a}}]}
+                for i, (c, a) in enumerate([("c1", '{"city":"SF"}'), ("c2", '{"city":"NY"}'), ("c2", '{"city":"NY"}')])
+            ],
+            finish="tool_calls",
+        ),
+        Outcome(reason="tools", calls=(SAN_FRANCISCO, NEW_YORK)),
+    ),
+    "broken arguments, not cut (G-MOD-03)": (
+        Reply(calls=[Call("get", '{"action": listt_windows"}', "c1")]),
+        Outcome(reason="tools", calls=(ToolCall("c1", "get", '{"action": listt_windows"}'),)),
+    ),
+    "reasoning and nothing else (G-MOD-08)": (
+        Reply(reasoning="The user wants..."),
+        Outcome(reasoning="The user wants...", reason="stop"),
+    ),
     "cut arguments (G-MOD-01)": (
         Reply(calls=[Call("get", '{"city":"S', "c1")], finish="length"),
         Outcome(reason="length", calls=(ToolCall("c1", "get", '{"city":"S'),)),
@@ -98,6 +120,8 @@ REFUSALS: dict[str, tuple[Reply, str]] = {
             "total length of all messages is too long",
             "Input is too long for requested model",
             "Input length 9000 exceeds maximum context length 8192",
+            "Current length is 9000 while limit is 8192",
+            "Your request exceeded model token limit: 8192",
         )
     },
     "overflow (G-CMP-26): the code alone": (

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from agents.catalog import PROVIDERS, ModelChoice, build, check, found_keys, resolve
+from agents.catalog import PROVIDERS, ModelChoice, build, check, found_keys, resolve, resolve_all
 from agents.errors import MissingExtra, MissingKey, UnknownModel, WeightsError
 from agents.litellm_model import LiteLLMModel
 from agents.local_model import LocalModel
 from agents.model import Limits
 from agents.openai_model import OpenAIModel
+from agents.prices import FREE, Prices
 from agents.settings import MODEL_FORMS, ModelsSettings
 from agents.weights import WeightsStore
 from tests.agents.model_cases import outcome_of
@@ -298,3 +299,94 @@ def test_the_table_agrees_with_the_cost_map() -> None:
         assert model["max_input_tokens"] >= provider.context, provider.name
         assert model["max_output_tokens"] >= provider.output, provider.name
         assert model["output_cost_per_token"] <= 10e-6, f"{provider.name}: nobody asked for an expensive model"
+
+
+def test_a_chain_in_its_order(store: WeightsStore, tmp_path: Path) -> None:
+    embed(store, tmp_path)
+    models = ModelsSettings.model_validate(
+        {
+            "default": ["anthropic/claude-haiku-5-5", "home", "local/smollm2"],
+            "temperature": 0.2,
+            "home": {"model": "vllm/qwen3-32b"},
+        }
+    )
+    choices = resolve_all(models, {"ANTHROPIC_API_KEY": KEY}, store)
+    assert [c.name for c in choices] == ["anthropic/claude-haiku-5-5", "vllm/qwen3-32b", "local/smollm2"]
+    assert [c.settings.temperature for c in choices] == [0.2, None, None], "what is beside default is the first one's"
+    assert resolve(models, {}, store) == resolve_all(models, {}, store)[0]
+    assert [c.name for c in resolve_all(models, {}, store, ("openai/x",))] == ["openai/x"]
+    with pytest.raises(UnknownModel, match="'nonsense'"):
+        resolve_all(models, {}, store, ("openai/x", "nonsense"))
+
+
+def test_a_chain_of_what_is_found(store: WeightsStore) -> None:
+    assert resolve_all(ModelsSettings(), {}, store) == ()
+    (found,) = resolve_all(ModelsSettings(), {"OPENAI_API_KEY": KEY}, store)
+    assert found.why == "key found"
+
+
+OWN = {"price_input": 3.0, "price_output": 15.0}
+
+
+@pytest.mark.parametrize(
+    ("models", "environ", "prices"),
+    [
+        ({"default": "openai/gpt-4o"}, {}, Prices(2.5, 10, 1.25, 2.5)),
+        ({"default": "openai/gpt-4o", **OWN}, {}, Prices(3, 15, 3, 3)),
+        ({"default": "openai/gpt-4o", **OWN, "price_cached": 0.0}, {}, Prices(3, 15, 0, 3)),
+        ({"default": "openai/gpt-4o", "client": "litellm"}, {}, Prices(2.5, 10, 1.25, 2.5)),
+        ({"default": "anthropic/claude-haiku-4-5"}, {}, Prices(1, 5, 0.1, 1.25)),
+        ({"default": "openai/my-unknown"}, {}, None),
+        ({"default": "bedrock/some.model"}, {}, None),
+        ({"default": "ollama/qwen3:4b"}, {}, FREE),
+        ({"default": "ollama/qwen3:4b", **OWN}, {}, Prices(3, 15, 3, 3)),
+        ({"default": "ollama/qwen3:4b"}, {"OLLAMA_HOST": "http://gpu:11434"}, None),
+        ({"default": "ollama/qwen3:4b", "base_url": "http://gpu:11434/v1"}, {}, None),
+        ({"default": "openai/gpt-4o", "base_url": "http://gpu/v1"}, {}, None),
+        ({"default": "openai/gpt-4o", "base_url": "http://127.0.0.1:1/v1"}, {}, FREE),
+        ({"default": "openai/gpt-4o"}, {"OPENAI_BASE_URL": "https://proxy.example.com/v1"}, None),
+    ],
+)
+def test_what_a_model_costs(
+    choose: Any, models: dict[str, Any], environ: dict[str, str], prices: Prices | None
+) -> None:
+    """G-MOD-15: an unknown price is unknown; only what runs in this process or on this machine is free."""
+    assert choose(models, environ).prices == prices
+
+
+def test_the_embedded_one_is_free(choose: Any, store: WeightsStore, tmp_path: Path) -> None:
+    embed(store, tmp_path)
+    assert choose({}).prices == FREE
+
+
+@pytest.mark.parametrize(
+    ("models", "sees"),
+    [
+        ({"default": "openai/gpt-4o"}, True),
+        ({"default": "openai/my-unknown"}, False),
+        ({"default": "deepseek/deepseek-v4-pro"}, False),
+        ({"default": "openai/gpt-4o", "base_url": "http://gpu/v1"}, False),
+        ({"default": "ollama/llava", "sees_images": True}, True),
+        ({"default": "openai/gpt-4o", "sees_images": False}, False),
+        ({"default": "anthropic/claude-haiku-5-5"}, True),
+    ],
+)
+def test_what_sees_images(choose: Any, models: dict[str, Any], sees: bool) -> None:
+    choice = choose(models)
+    assert choice.sees_images is sees
+    assert build(choice).sees_images is sees
+
+
+@pytest.mark.parametrize(
+    ("name", "marks"),
+    [
+        ("anthropic/claude-haiku-5-5", True),
+        ("openrouter/anthropic/claude-haiku-5.5", True),
+        ("bedrock/eu.anthropic.claude-haiku-5-5", True),
+        ("openrouter/openai/gpt-oss-120b", False),
+        ("openai/gpt-4o", False),
+        ("ollama/claude-like", False),
+    ],
+)
+def test_where_a_cache_is_marked(choose: Any, name: str, marks: bool) -> None:
+    assert choose({"default": name}).marks_cache is marks

@@ -24,12 +24,64 @@ OLLAMA = Endpoint("ollama/qwen3:4b", "http://127.0.0.1:11434/v1")
         "request (18031 tokens) exceeds the available context size (8192 tokens), try increasing it",
         "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
         "Please reduce the length of the messages or completion.",
+        # those that litellm has, and those that it hasn't
+        "input length and `max_tokens` exceed context limit: 198000 + 8192 > 200000",
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        "The decoder prompt (length 9000) is longer than the maximum model length of 8192.",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 500 `max_new_tokens`",
+        "`inputs` must have less than 4095 tokens. Given: 5000",
+        "Please reduce your prompt. Current length is 9000 while limit is 8192",
+        "input tokens exceed the configured limit of 272000 tokens",
+        "Input too long: 9000 input tokens, limit is 8192",
+        "too many tokens: total number of tokens in the prompt cannot exceed 4081",
+        "Invalid request: Your request exceeded model token limit: 8192",
+        "Range of input length should be [1, 30720]",
+        "Prompt exceeds max length",
+        "prompt token count of 130000 exceeds the limit of 128000",
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        "prompt too long; exceeded max context length by 812 tokens",
+        "expected maxLength: 51200, actual: 60000, please reformat your input",
     ],
 )
 @pytest.mark.parametrize("status", [400, 413, 500, None])
 def test_overflow_in_every_wording(words: str, status: int | None) -> None:
     """G-CMP-26: also the texts that litellm doesn't map."""
     assert classify(status, "", words) == "overflow"
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "kind"),
+    [
+        (429, "Rate limit reached for tokens per minute (TPM): Limit 30000, Used 29000", "rate_limit"),
+        (429, "Too many tokens, please wait before trying again.", "rate_limit"),
+        (
+            429,
+            "This request would exceed your organization's rate limit of 40,000 input tokens per minute",
+            "rate_limit",
+        ),
+        (400, "max_tokens is too large: 99999. This model supports at most 16384 completion tokens", "refused"),
+        (400, "Invalid 'user': string too long. Expected a string with maximum length 64", "refused"),
+        (401, "the request is too long ago: check the clock", "auth"),
+    ],
+)
+def test_what_only_sounds_like_an_overflow(status: int, words: str, kind: str) -> None:
+    """G-CMP-26, the other way round: compacting helps none of these."""
+    assert classify(status, "", words) == kind
+
+
+@pytest.mark.parametrize(
+    ("host", "is_local"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("[::1]", True),
+        ("10.0.0.1", False),
+        ("gpu", False),
+    ],
+)
+def test_what_is_this_machine(host: str, is_local: bool) -> None:
+    assert Endpoint("x", f"http://{host}:8080/v1").is_local is is_local
 
 
 def test_overflow_by_code_alone() -> None:

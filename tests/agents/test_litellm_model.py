@@ -12,6 +12,7 @@ import re
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,9 +21,22 @@ import pytest_asyncio
 from agents import litellm_model
 from agents.errors import MissingExtra
 from agents.litellm_model import LiteLLMModel
-from agents.model import Failed, Finished, Limits, TextDelta, Usage
+from agents.model import (
+    AssistantMessage,
+    Failed,
+    Finished,
+    Image,
+    Limits,
+    TextDelta,
+    ToolResult,
+    ToolSpec,
+    Usage,
+    UserMessage,
+)
+from agents.prices import Prices
 from tests.agents.model_cases import ANSWERS, ASKED, REFUSALS, Outcome, outcome_of
-from tests.fakes.model_server import ModelServer, Reply, Script
+from tests.fakes.anthropic_server import Answer, AnthropicServer
+from tests.fakes.model_server import Call, ModelServer, Reply, Script
 from workspaces.installation import install_extra
 
 KEY = "sk-very-secret-key-0123456789"
@@ -129,6 +143,142 @@ async def test_nobody_listens(connect: Connect) -> None:
     assert isinstance(failed, Failed)
     assert failed.kind == "network"
     assert failed.message.startswith(f"127.0.0.1:{port} can't be reached: connection refused.")
+
+
+@pytest.mark.parametrize("cut", [0, 2, 3, 4])
+async def test_a_stream_that_dies_gives_no_half_call(connect: Connect, cut: int) -> None:
+    """G-MOD-13: after nothing, after reasoning, inside the arguments of a call."""
+    _, model = await connect([Reply(reasoning="hm", calls=[Call("get", '{"city": "San Francisco"}')], cut_after=cut)])
+    got = await outcome_of(model)
+    assert (got.kind, got.calls, got.text) == ("network", (), "")
+
+
+THINKING: list[dict[str, Any]] = [
+    {"type": "thinking", "thinking": "They greet.", "signature": "c2lnMQ=="},
+    {"type": "redacted_thinking", "data": "c2VhbGVk"},
+    {"type": "thinking", "thinking": "I look it up.", "signature": "c2lnMg=="},
+]
+CALLING: list[dict[str, Any]] = [
+    *THINKING,
+    {"type": "text", "text": "Let me see."},
+    {"type": "tool_use", "id": "toolu_1", "name": "get", "input": {"city": "SF"}},
+]
+TOOLS = (ToolSpec("get", "Get the weather.", {"type": "object", "properties": {"city": {"type": "string"}}}),)
+EPHEMERAL = {"type": "ephemeral"}
+
+
+def claude(url: str, name: str = "anthropic/claude-haiku-5-5", **options: Any) -> LiteLLMModel:
+    return LiteLLMModel(
+        name, model="anthropic/claude-haiku-5-5", base_url=url, api_key=KEY, limits=Limits(200_000, 8192), **options
+    )
+
+
+async def test_signed_thinking_comes_back_unchanged() -> None:
+    """G-MOD-10: to the model that signed it, and to no other."""
+    async with AnthropicServer(
+        [Answer(CALLING, stop="tool_use"), Answer([{"type": "text", "text": "Rain."}])]
+    ) as server:
+        model = claude(server.url)
+        events = [event async for event in model.stream(replace(ASKED, tools=TOOLS))]
+        finished = events[-1]
+        assert isinstance(finished, Finished)
+        assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "Let me see."
+        said = AssistantMessage("Let me see.", finished.calls, "They greet.", model.name, finished.state)
+        more = (*ASKED.messages, said, ToolResult(finished.calls[0].id, "get", "rain"))
+        asked = replace(ASKED, messages=more, tools=TOOLS)
+        for asker in (model, claude(server.url, "anthropic/another")):
+            assert (await outcome_of(asker, asked)).text == "Rain."
+    first, second = (request["messages"][1]["content"] for request in server.requests[1:])
+    assert first == CALLING
+    assert [block["type"] for block in second] == ["text", "tool_use"]
+    assert second[1]["id"] != "toolu_1"
+
+
+async def test_what_is_cached_is_marked_and_counted() -> None:
+    """G-MOD-14: the provider counts it beside the input, and at its own price it is charged once."""
+    usage = {
+        "input_tokens": 3,
+        "cache_creation_input_tokens": 12304,
+        "cache_read_input_tokens": 0,
+        "output_tokens": 550,
+    }
+    async with AnthropicServer([Answer([{"type": "text", "text": "Hi"}], usage)]) as server:
+        said = (UserMessage("one"), AssistantMessage("two"), UserMessage("three"))
+        model = claude(server.url, marks_cache=True)
+        finished = [event async for event in model.stream(replace(ASKED, messages=said, tools=TOOLS))][-1]
+        await outcome_of(claude(server.url), ASKED)
+    assert isinstance(finished, Finished)
+    assert finished.usage == Usage(12307, 550, 0, 12304)
+    assert Prices(3, 15, 0.3, 3.75).cost(finished.usage) == pytest.approx(0.054399, abs=1e-12)
+    body, plain = server.requests
+    assert body["system"] == [{"type": "text", "text": "Be brief.", "cache_control": EPHEMERAL}]
+    assert body["tools"][-1]["cache_control"] == EPHEMERAL
+    assert [[part.get("cache_control") for part in m["content"]] for m in body["messages"]] == [
+        [None],
+        [EPHEMERAL],
+        [None],
+    ]
+    assert "cache_control" not in str(plain)
+
+
+async def test_an_image_is_seen_or_named() -> None:
+    picture = replace(ASKED, messages=(UserMessage("look", (Image("media/a.png", "image/png", b"\x89PNG"),)),))
+    async with AnthropicServer([Answer([{"type": "text", "text": "A cat"}])]) as server:
+        for sees in (True, False):
+            await outcome_of(claude(server.url, sees_images=sees), picture)
+    seen, named = (request["messages"][0]["content"] for request in server.requests)
+    assert seen[1]["source"] == {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}
+    assert [part["text"] for part in named] == ["look\n[image: media/a.png]"]
+
+
+IN_A_PROCESS = """
+import asyncio, sys, threading
+
+hosts = set()
+
+def hook(event, args):
+    if event == "socket.connect":
+        hosts.add(args[1][0])
+    elif event == "socket.getaddrinfo":
+        hosts.add(args[0])
+
+sys.addaudithook(hook)
+
+class Watch:
+    threads = set()
+    def find_spec(self, name, path=None, target=None):
+        if name == "litellm":
+            self.threads.add(threading.current_thread() is threading.main_thread())
+
+sys.meta_path.insert(0, Watch())
+
+from agents.litellm_model import LiteLLMModel
+from agents.model import Finished, Limits, Request, UserMessage
+
+async def main():
+    model = LiteLLMModel("a/b", model="openai/fake", base_url=sys.argv[1], limits=Limits(8192, 512))
+    events = [event async for event in model.stream(Request("", (UserMessage("hi"),)))]
+    assert isinstance(events[-1], Finished), events
+
+asyncio.run(main())
+print(Watch.threads, hosts)
+"""
+
+
+async def test_it_is_loaded_in_a_thread_and_calls_nobody_but_the_provider() -> None:
+    """No telemetry, no cost map from the network: what a process with litellm connects to is the model's server."""
+    async with ModelServer([Reply("Hi")]) as server:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            IN_A_PROCESS,
+            server.url,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "HOME": "/nowhere"},
+        )
+        out, _ = await process.communicate()
+    assert process.returncode == 0
+    assert out.decode().strip() == "{False} {'127.0.0.1'}"
 
 
 async def test_a_server_that_says_nothing(connect: Connect) -> None:

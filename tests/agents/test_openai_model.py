@@ -15,10 +15,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.failures import Endpoint
-from agents.model import Failed, Finished, Limits, ModelEvent, Request, TextDelta, Usage, UserMessage
+from agents.model import (
+    AssistantMessage,
+    Failed,
+    Finished,
+    Image,
+    Limits,
+    ModelEvent,
+    Request,
+    TextDelta,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
 from agents.openai_model import Answer, OpenAIModel
 from tests.agents.model_cases import ANSWERS, ASKED, REFUSALS, Outcome, outcome_of
-from tests.fakes.model_server import ModelServer, Reply, Script
+from tests.fakes.model_server import Call, ModelServer, Reply, Script
 
 KEY = "sk-very-secret-key-0123456789"
 Connect = Callable[..., Any]
@@ -70,6 +82,70 @@ async def test_what_is_sent(connect: Connect) -> None:
     assert sent.body["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]
     assert (sent.body["temperature"], sent.body["max_tokens"]) == (0.3, 99)
     assert sent.body["stream_options"] == {"include_usage": True}
+
+
+async def test_an_image_is_sent_as_a_part(connect: Connect) -> None:
+    asked = Request("", (UserMessage("look", (Image("media/a.png", "image/png", b"\x89PNG"),)),))
+    server, model = await connect([Reply("a cat")] * 2, sees_images=True)
+    assert (await outcome_of(model, asked)).text == "a cat"
+    assert server.requests[0].messages[0]["content"][1]["image_url"]["url"] == "data:image/png;base64,iVBORw=="
+    server, model = await connect([Reply("no idea")])
+    await outcome_of(model, asked)
+    assert server.requests[0].messages[0]["content"] == "look\n[image: media/a.png]"
+
+
+async def test_what_a_provider_wants_back_comes_back_unchanged(connect: Connect) -> None:
+    """G-MOD-10, as OpenRouter has it; the second request is the proof."""
+    details = [
+        {"type": "reasoning.text", "text": "They ", "index": 0, "format": "anthropic-claude-v1"},
+        {"type": "reasoning.text", "text": "ask.", "signature": "c2ln", "index": 0},
+        {"type": "reasoning.encrypted", "data": "c2Vh", "id": "rs_1", "index": 1},
+    ]
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "get", "arguments": "{}"}}
+    thinking = Reply(
+        deltas=[*({"reasoning_details": [d], "reasoning": "x"} for d in details), {"tool_calls": [call]}],
+        finish="tool_calls",
+    )
+    server, model = await connect([thinking, Reply("rain")], reasoning_field="reasoning")
+    finished = [event async for event in model.stream(ASKED)][-1]
+    assert isinstance(finished, Finished)
+    said = AssistantMessage("", finished.calls, "xxx", model.name, finished.state)
+    await outcome_of(model, replace(ASKED, messages=(*ASKED.messages, said, ToolResult("c1", "get", "rain"))))
+    answer = server.requests[1].messages[2]
+    assert "reasoning" not in answer
+    assert answer["reasoning_details"] == [
+        {
+            "type": "reasoning.text",
+            "text": "They ask.",
+            "index": 0,
+            "format": "anthropic-claude-v1",
+            "signature": "c2ln",
+        },
+        details[2],
+    ]
+
+
+async def test_marks_for_a_cache_are_sent_where_they_are_wanted(connect: Connect) -> None:
+    for wanted in (True, False):
+        server, model = await connect([Reply("Hi")], marks_cache=wanted)
+        await outcome_of(model)
+        assert ("cache_control" in server.requests[0].text) is wanted
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2, 3, 4])
+async def test_a_stream_that_dies_gives_no_half_call(connect: Connect, cut: int) -> None:
+    """G-MOD-13: after nothing, after reasoning, inside the arguments of a call."""
+    _, model = await connect([Reply(reasoning="hm", calls=[Call("get", '{"city": "San Francisco"}')], cut_after=cut)])
+    got = await outcome_of(model)
+    assert (got.kind, got.calls, got.text) == ("network", (), "")
+
+
+async def test_a_provider_that_ends_with_an_error(connect: Connect) -> None:
+    """G-MOD-12: an error in place of a reason is a failure, whatever text came before, and none of it is text."""
+    _, model = await connect([Reply("", deltas=[], finish="error", usage=None)])
+    (failed,) = [event async for event in model.stream(ASKED)]
+    assert isinstance(failed, Failed)
+    assert (failed.kind, failed.may_retry) == ("overload", True)
 
 
 async def test_without_a_key_none_is_sent(connect: Connect) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agents.settings import ModelsSettings
+from agents.settings import BudgetSettings, ModelsSettings, in_order
 
 
 def parsed(toml: str) -> ModelsSettings:
@@ -35,6 +35,35 @@ def test_named_models() -> None:
     assert settings.named()["home"].context == 32768
 
 
+def test_several_models_in_order() -> None:
+    settings = parsed('default = ["a/b", "home"]\nsmall = "a/s"\n[home]\nmodel = "c/d"')
+    assert in_order(settings.default) == ("a/b", "home")
+    assert in_order(settings.small) == ("a/s",)
+    assert in_order(parsed("").default) == ()
+
+
+@pytest.mark.parametrize(
+    "given", ["price_input = 1\nprice_output = 5", "price_input = 0\nprice_output = 0\nprice_cached = 0"]
+)
+def test_prices(given: str) -> None:
+    assert parsed(given).price_input in (0, 1)
+    assert parsed(f"[home]\n{given}").named()["home"].price_output in (0, 5)
+
+
+@pytest.mark.parametrize("given", ["price_input = 1", "price_output = 1", "price_cached = 1", "price_written = 1"])
+@pytest.mark.parametrize("table", ["", "[home]\n"])
+def test_a_price_alone_says_nothing(given: str, table: str) -> None:
+    with pytest.raises(ValidationError, match="both price_input and price_output"):
+        parsed(table + given)
+
+
+def test_a_budget() -> None:
+    assert BudgetSettings().daily_usd is None
+    assert BudgetSettings(daily_usd=2.5).daily_usd == 2.5
+    with pytest.raises(ValidationError):
+        BudgetSettings(daily_usd=0)
+
+
 def test_a_key_is_stripped_and_never_shown() -> None:
     settings = parsed('api_key = "  sk-geheim\\n"\n[home]\napi_key = "sk-auch-geheim"')
     assert settings.api_key is not None
@@ -53,6 +82,12 @@ def test_a_key_is_stripped_and_never_shown() -> None:
         ("temperature = 3", ("temperature",), "less_than_equal"),
         ("timeout = 0", ("timeout",), "greater_than"),
         ('client = "openai"', ("client",), "literal_error"),
+        ("default = 3", ("default", "one"), "string_type"),
+        ('default = ["a/b", 3]', ("default", "several", 1), "string_type"),
+        ("default = []", ("default", "several"), "value_error"),
+        ('default = ["a/b", "a/b"]', ("default", "several"), "value_error"),
+        ('small = ["provider/model"]', ("small", "several", 0), "value_error"),
+        ("price_input = -1", ("price_input",), "greater_than_equal"),
         ('base_url = "gpu:8000"', ("base_url",), "value_error"),
         ('base_url = "http://"', ("base_url",), "value_error"),
         ('base_url = "http://gpu:x/v1"', ("base_url",), "value_error"),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agents.model import (
     AssistantMessage,
+    ChatMessage,
     Finished,
+    Image,
     ModelEvent,
     ReasoningDelta,
     Request,
@@ -20,7 +23,7 @@ from agents.model import (
     Usage,
     UserMessage,
 )
-from agents.wire import AnswerReader, body_of
+from agents.wire import AnswerReader, body_of, error_in
 
 ASKED = Request("", (UserMessage("hi"),))
 
@@ -43,15 +46,15 @@ def test_the_body_of_a_request() -> None:
         system="Be brief.",
         messages=(
             UserMessage("weather?"),
-            AssistantMessage("", (ToolCall("c1", "get", '{"a":1}'),), reasoning="I need it"),
+            AssistantMessage("", (ToolCall("c1", "get", '{"a":1}'),), reasoning="I need it", model="x/m"),
             ToolResult("c1", "get", "rain"),
-            AssistantMessage("It rains.", reasoning="easy"),
+            AssistantMessage("It rains.", reasoning="easy", model="x/m"),
             UserMessage("thanks"),
         ),
         tools=(ToolSpec("get", "Get the weather.", {"type": "object", "properties": {}}),),
         max_output=50,
     )
-    assert body_of(request, "m", temperature=0.5, max_output=99) == {
+    assert body_of(request, "m", name="x/m", temperature=0.5, max_output=99) == {
         "model": "m",
         "messages": [
             {"role": "system", "content": "Be brief."},
@@ -84,39 +87,42 @@ def test_the_body_of_a_request() -> None:
 
 
 def test_what_is_not_asked_for_is_not_sent() -> None:
-    body = body_of(ASKED, "m")
+    body = body_of(ASKED, "m", name="x/m")
     assert body.keys() == {"model", "messages", "stream", "stream_options"}
     assert body["messages"] == [{"role": "user", "content": "hi"}]
 
 
 def test_zero_is_a_temperature() -> None:
-    assert body_of(Request("", (), temperature=0.0), "m", temperature=0.7)["temperature"] == 0
+    assert body_of(Request("", (), temperature=0.0), "m", name="x/m", temperature=0.7)["temperature"] == 0
 
 
 def test_fields_that_a_provider_calls_otherwise() -> None:
-    message = AssistantMessage("", (ToolCall("c1", "get", "{}"),), reasoning="thought")
+    message = AssistantMessage("", (ToolCall("c1", "get", "{}"),), "thought", "x/m")
     request = Request("", (message, ToolResult("c1", "get", "x")), max_output=9)
-    body = body_of(request, "m", output_field="max_completion_tokens", reasoning_field="reasoning")
+    body = body_of(request, "m", name="x/m", output_field="max_completion_tokens", reasoning_field="reasoning")
     assert body["max_completion_tokens"] == 9
     assert body["messages"][0]["reasoning"] == "thought"
 
 
 def test_a_longer_conversation_begins_with_the_same_bytes() -> None:
-    first = json.dumps(body_of(Request("system", (UserMessage("one"),)), "m"))
+    first = json.dumps(body_of(Request("system", (UserMessage("one"),)), "m", name="x/m"))
     longer = Request("system", (UserMessage("one"), AssistantMessage("two"), UserMessage("three")))
-    assert json.dumps(body_of(longer, "m")).startswith(first[: first.index("}]") + 1])
+    assert json.dumps(body_of(longer, "m", name="x/m")).startswith(first[: first.index("}]") + 1])
 
 
 def test_a_made_up_tool_name_can_be_sent_back() -> None:
     request = Request("", (AssistantMessage("", (ToolCall("c1", "functions.get weather!", "{}"),)),))
-    assert body_of(request, "m")["messages"][0]["tool_calls"][0]["function"]["name"] == "functions_get_weather_"
+    assert (
+        body_of(request, "m", name="x/m")["messages"][0]["tool_calls"][0]["function"]["name"]
+        == "functions_get_weather_"
+    )
 
 
 def test_a_request_holds_no_surrogates() -> None:
     """G-SPL-03: a body is encoded without an error whatever is in the history."""
     call = ToolCall("c1", "get", "\ud83c")
-    request = Request("\ud83c", (UserMessage("\ud83c\udfa9"), AssistantMessage("\ud83c", (call,), "\ud83c")))
-    body = json.dumps(body_of(request, "m"), ensure_ascii=False).encode("utf-8").decode()
+    request = Request("\ud83c", (UserMessage("\ud83c\udfa9"), AssistantMessage("\ud83c", (call,), "\ud83c", "x/m")))
+    body = json.dumps(body_of(request, "m", name="x/m"), ensure_ascii=False).encode("utf-8").decode()
     assert "\U0001f3a9" in body, "two halves of one letter are that letter"
     assert body.count("\ufffd") >= 3, "a lone half is shown as missing"
 
@@ -195,6 +201,23 @@ def test_ids_of_the_conversation_are_not_given_again() -> None:
     [
         ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 7}}, Usage(9, 2, 7)),
         ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 7}, Usage(9, 2, 7)),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cache_write_tokens": 4}},
+            Usage(9, 2, 0, 4),
+        ),
+        (
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 2,
+                "cache_read_input_tokens": 3,
+                "cache_creation_input_tokens": 4,
+            },
+            Usage(9, 2, 3, 4),
+        ),
+        (  # G-MOD-14: counted beside the input, as Anthropic does it
+            {"prompt_tokens": 3, "completion_tokens": 550, "cache_creation_input_tokens": 12304},
+            Usage(12307, 550, 0, 12304),
+        ),
         ({"prompt_tokens": None, "completion_tokens": "2"}, Usage()),
         ("broken", Usage()),
     ],
@@ -218,3 +241,110 @@ def test_usage(usage: object, counted: Usage) -> None:
 )
 def test_odd_chunks_are_passed_over(odd: dict[str, Any]) -> None:
     assert text_of(read(odd, chunk({"content": "Hi"}), chunk({}, "stop"))) == "Hi"
+
+
+PICTURE = Image("media/a.png", "image/png", b"\x89PNG")
+SEEN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}
+
+
+@pytest.mark.parametrize(
+    ("message", "sees", "content"),
+    [
+        (UserMessage("look", (PICTURE,)), True, [{"type": "text", "text": "look"}, SEEN]),
+        (UserMessage("", (PICTURE,)), True, [SEEN]),
+        (UserMessage("look", (PICTURE,)), False, "look\n[image: media/a.png]"),
+        (UserMessage("", (PICTURE,)), False, "[image: media/a.png]"),
+        (UserMessage("look", (replace(PICTURE, data=None),)), True, "look\n[image: media/a.png]"),
+        (UserMessage("look", (replace(PICTURE, media_type="image/heic"),)), True, "look\n[image: media/a.png]"),
+        (
+            UserMessage("two", (PICTURE, Image("media/b.svg", "image/svg+xml", b"<svg/>"))),
+            True,
+            [{"type": "text", "text": "two\n[image: media/b.svg]"}, SEEN],
+        ),
+        (UserMessage("none"), True, "none"),
+    ],
+)
+def test_images_are_seen_or_named(message: UserMessage, sees: bool, content: object) -> None:
+    body = body_of(Request("", (message,)), "m", name="x/m", sees_images=sees)
+    assert body["messages"] == [{"role": "user", "content": content}]
+
+
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+DETAIL = {"type": "reasoning.encrypted", "data": "c2Vh", "index": 0}
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "state", "fields"),
+    [
+        ("hm", (), {"reasoning_content": "hm"}),
+        ("hm", (THOUGHT,), {"thinking_blocks": [THOUGHT]}),
+        ("hm", (DETAIL,), {"reasoning_details": [DETAIL]}),
+        ("", (), {}),
+    ],
+)
+def test_thinking_goes_back_to_the_same_model_only(
+    reasoning: str, state: tuple[dict[str, Any], ...], fields: dict[str, Any]
+) -> None:
+    """G-MOD-10: unchanged in the next request of the same model, dropped when the model changes."""
+    for writer, expected in (("x/m", fields), ("x/other", {}), ("", {})):
+        said = AssistantMessage("", (ToolCall("c1", "get", "{}"),), reasoning, writer, state)
+        answer = body_of(Request("", (said, ToolResult("c1", "get", "x"))), "m", name="x/m")["messages"][0]
+        kept = {k: v for k, v in answer.items() if k in ("reasoning_content", "thinking_blocks", "reasoning_details")}
+        assert kept == expected, writer
+
+
+def test_state_is_read_from_the_stream() -> None:
+    pieces = [{"type": "thinking", "thinking": "h"}, {"type": "thinking", "thinking": "m"}, {**THOUGHT, "thinking": ""}]
+    events = read(*(chunk({"thinking_blocks": [piece]}) for piece in pieces), chunk({"content": "Hi"}, "stop"))
+    assert events == [TextDelta("Hi"), Finished("stop", state=(THOUGHT,))]
+
+
+def marked(request: Request) -> list[str]:
+    """What carries a mark for the cache: the text of a message, or the name of a tool."""
+    body = body_of(request, "m", name="x/m", marks_cache=True)
+    places = [t["function"]["name"] for t in body.get("tools", []) if "cache_control" in t]
+    for message in body["messages"]:
+        parts = message["content"] if isinstance(message["content"], list) else []
+        places += [part["text"] for part in parts if "cache_control" in part]
+    return places
+
+
+def test_marks_of_a_cache() -> None:
+    """Tools, system text, what precedes the newest question, and within a turn the last result: four at most."""
+    tools = tuple(ToolSpec(name, "x", {"type": "object", "properties": {}}) for name in ("get", "put"))
+    said: tuple[ChatMessage, ...] = (UserMessage("one"), AssistantMessage("two"), UserMessage("three"))
+    call = (AssistantMessage("", (ToolCall("c1", "get", "{}"),), model="x/m"), ToolResult("c1", "get", "rain"))
+    assert marked(Request("sys", said[:1], tools)) == ["put", "sys"]
+    assert marked(Request("sys", said, tools)) == ["put", "sys", "two"]
+    assert marked(Request("sys", (*said, *call), tools)) == ["put", "sys", "two", "rain"]
+    after = (UserMessage("one"), *call, AssistantMessage(""), UserMessage("three"))
+    assert marked(Request("sys", after)) == ["sys", "rain"], "an empty text takes no mark"
+    assert marked(Request("", said[:1])) == []
+    assert "cache_control" not in json.dumps(body_of(Request("sys", said, tools), "m", name="x/m"))
+
+
+def test_marks_change_nothing_else() -> None:
+    """The prefix that a cache holds is the same with the mark further on."""
+
+    def stripped(value: Any) -> Any:
+        if isinstance(value, list):
+            return [stripped(v) for v in value]
+        return {k: stripped(v) for k, v in value.items() if k != "cache_control"} if isinstance(value, dict) else value
+
+    first = (UserMessage("one"), AssistantMessage("two"), UserMessage("three"))
+    longer = (*first, AssistantMessage("four"), UserMessage("five"))
+    bodies = [body_of(Request("sys", said), "m", name="x/m", marks_cache=True)["messages"] for said in (first, longer)]
+    plain = [[(m["role"], _text_in(m)) for m in stripped(messages)] for messages in bodies]
+    assert plain[1][: len(plain[0])] == plain[0]
+
+
+def _text_in(message: dict[str, Any]) -> str:
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def test_a_provider_that_ends_with_an_error() -> None:
+    """G-MOD-12: it is classified before anything is shown, and is no answer."""
+    assert error_in(chunk({}, "error")) == "the provider broke off the answer"
+    assert error_in({"choices": [{"delta": {}, "finish_reason": "error", "error": {"code": 429}}]}) == {"code": 429}
+    assert error_in(chunk({"content": "error"}, "stop")) is None

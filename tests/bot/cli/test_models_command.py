@@ -38,7 +38,8 @@ def damage(limpet: Limpet, size: int = 1000) -> Path:
 def test_a_model_that_can_not_answer_is_listed_with_the_reason(
     limpet: Limpet, model: str, problem: str, whose: str
 ) -> None:
-    assert limpet("config", "set", whose, model).code == 0
+    *tables, key = whose.split(".")
+    limpet.settings(f'[{".".join(tables)}]\n{key} = "{model}"\n')
     listed = limpet("models", "list")
     assert listed.code == 0
     assert "can't answer: " in listed.out
@@ -54,7 +55,7 @@ def test_a_model_that_can_answer_has_no_problem(limpet: Limpet) -> None:
         if words[1:]:
             limpet("config", "set", *words[1:])
         main = limpet("models", "list", "--json").data["agents"]["main"]
-        assert main == {"model": words[0], "why": "configured", "problem": None, "mend": None}
+        assert main == {"model": words[0], "fallbacks": [], "why": "configured", "problem": None, "mend": None}
     assert "ollama/qwen3:4b  configured\n" in limpet("models", "list").out
 
 
@@ -105,6 +106,17 @@ def test_a_file_is_pulled_once_and_can_be_removed(limpet: Limpet, tmp_path: Path
     assert limpet("models", "list", "--json").data["weights"] == []
 
 
+@pytest.mark.parametrize("words", [["pull", "smollm2"], ["remove", "smollm2"]], ids=" ".join)
+def test_a_store_that_may_not_be_written_is_told_with_its_mend(limpet: Limpet, words: list[str]) -> None:
+    damage(limpet)
+    (limpet.home.models / ".lock").mkdir()
+    outcome = limpet("models", *words)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith(
+        f"limpet: {limpet.home.models / '.lock'}: Is a directory — move away what stands there"
+    )
+
+
 def small_disk() -> None:
     """For a process: it may write files of ROOM bytes only, and what is more is refused as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, ROOM))
@@ -127,9 +139,9 @@ def test_a_pull_that_finds_no_room_says_so_and_leaves_no_broken_file(
     if fitting:
         assert (done.returncode, done.stderr) == (0, "")
         return
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (75, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"limpet: the weights don't fit into {limpet.home.models}, where they need 4 MB: ")
-    assert line.endswith(" MB free). Make room, then pull again.")
+    assert line.endswith(" MB free) — make room, then pull again")
     assert [path for path in limpet.home.models.rglob("*") if path.is_file() and path.name != ".lock"] == []
     assert pull(None).returncode == 0

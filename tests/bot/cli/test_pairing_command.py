@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import subprocess
 import sys
 from datetime import UTC, datetime
 
@@ -184,11 +185,75 @@ def test_names_and_ambiguous_ids_decide_nothing(limpet: Limpet) -> None:
     assert levels(limpet) == {"slack:7": "guest", "telegram:7": "guest"}
 
 
+@pytest.mark.parametrize("verb", [["approve", "--owner"], ["approve", "--guest"], ["revoke"]])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_an_id_that_waits_twice_or_waits_and_is_known_decides_nothing(
+    limpet: Limpet, verb: list[str], is_known: bool
+) -> None:
+    """Who comes first in a table must not become the owner."""
+    code = write_to(limpet, "7", "Ann")
+    if is_known:
+        limpet("pairing", "approve", code, "--guest")
+    before = levels(limpet)
+    write_to(limpet, "7", "Mallory", channel="slack")
+    outcome = limpet("pairing", verb[0], "7", *verb[1:])
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "say which: slack:7 or telegram:7" in outcome.err
+    assert levels(limpet) == before
+    assert limpet("pairing", "approve", "telegram:7", "--owner").code == 0
+    assert levels(limpet) == {"telegram:7": "owner"}
+
+
+def test_an_id_that_is_anothers_code_decides_nothing(limpet: Limpet) -> None:
+    code = write_to(limpet, "7", "Ann")
+    write_to(limpet, code, "Mallory", channel="slack")
+    outcome = limpet("pairing", "approve", code, "--owner")
+    assert outcome.code == 2
+    assert f"say which: slack:{code} or telegram:7" in outcome.err
+    assert levels(limpet) == {}
+
+
 def test_a_denied_code_is_void(limpet: Limpet) -> None:
     code = write_to(limpet, "7", "Ann")
     assert limpet("pairing", "deny", code.lower()).out == "The code of Ann (telegram:7) is void.\n"
     assert limpet("pairing", "deny", code).code == 1
     assert limpet("pairing", "list", "--json").data["waiting"] == []
+
+
+def test_a_code_that_is_void_by_the_time_of_the_answer_lets_nobody_in(limpet: Limpet) -> None:
+    """An hour is over, or somebody denied it at another terminal, while the question waits."""
+    code = write_to(limpet, "7", "Ann")
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "bot", "pairing", "approve", code],
+        env=os.environ | limpet.environ(TERM="dumb"),
+        timeout=30,
+        encoding="utf-8",
+    )
+    child.expect_exact("you, the owner?")
+    assert limpet("pairing", "deny", code).code == 0
+    child.sendline("y")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 1
+    shown = child.before or ""
+    assert f"the code {code} waits no longer" in shown
+    assert "the owner now" not in shown
+    assert levels(limpet) == {}
+
+
+def test_looking_who_waits_loads_no_agent(limpet: Limpet) -> None:
+    """Nor does the state of things: a second of a small machine's time, each time."""
+    write_to(limpet, "7", "Ann")
+    code = (
+        "import sys\nfrom bot.__main__ import run\nrun(sys.argv[1:])\n"
+        "print(sorted({'bot.app', 'agents.agent', 'workspaces.memory.engine'} & set(sys.modules)), file=sys.stderr)"
+    )
+    for words in (["pairing", "list"], ["pairing", "approve", "telegram:7", "--guest"], ["status"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], env=limpet.environ(), capture_output=True, text=True, check=True
+        )
+        assert done.stderr.splitlines()[-1] == "[]", words
 
 
 @pytest.mark.parametrize(("answer", "level"), [("y", "owner"), ("", "guest")])

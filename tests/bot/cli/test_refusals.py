@@ -184,6 +184,27 @@ def test_sqlite_is_understood(tmp_path: Path, words: str, code: int) -> None:
     assert refusal(around, Home(tmp_path)) is not None
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc here")
+def test_a_home_where_nothing_can_be_kept(limpet: Limpet) -> None:
+    def said(*words: str) -> Outcome:
+        return limpet.process(*words, LIMPET_HOME="/proc/nope/home")
+
+    for words in (
+        ["config", "set", "memory.limit", "5"],
+        ["init", "--yes"],
+        ["memory", "rebuild"],
+        ["pairing", "list"],
+    ):
+        outcome = said(*words)
+        assert (outcome.code, outcome.out) == (77, ""), words
+        assert outcome.err == (
+            "limpet: /proc/nope/home: nothing can be kept there — set LIMPET_HOME to a folder of your own\n"
+        )
+    status = said("status")
+    assert (status.code, status.err) == (1, "")
+    assert "✗ /proc/nope/home: nothing can be kept there — set LIMPET_HOME to a folder of your own\n" in status.out
+
+
 def test_a_fault_of_ours_is_no_refusal(tmp_path: Path) -> None:
     for error in (
         ValueError("x"),

