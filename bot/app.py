@@ -35,10 +35,13 @@ from adapters.message import (
 from adapters.text import FormattedText
 from bot import commands
 from bot.access import Decision, Policy, Verdict, decide
+from bot.clock import now
 from bot.health import HealthBoard
+from bot.hindrance import Hindrance
+from bot.housekeeping import Housekeeping
 from bot.inbox import SqliteInbox
 from bot.instance import Instances
-from bot.models import Chosen, model_of
+from bot.models import Chosen, model_of, prices_of
 from bot.outbox import SqliteOutbox
 from bot.pairing import Pairing
 from bot.people import People
@@ -47,6 +50,8 @@ from bot.router import Explanation, Route, route
 from bot.state import State
 from bot.told import Told
 from bot.turns import EXIT_TEMPORARY, Turns, place
+from bot.usage import Ledger
+from bot.zone import machine_zone
 from workspaces.database import sqlite
 from workspaces.scope import Level
 
@@ -63,10 +68,6 @@ DRAIN_SECONDS = 20.0
 """How long a stop waits for running turns; what is cut off goes on after the next start."""
 
 OVER = "That turn ended while the connection was lost. Ask again, or look at what was said: limpet chat"
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Gate:
@@ -135,6 +136,8 @@ class Hub:
         roster: Roster,
         chosen: Mapping[str, Chosen],
         told: Told,
+        housekeeping: Housekeeping,
+        hindrance: Hindrance,
         is_alive: Callable[[str], bool],
     ) -> None:
         self.roster = roster
@@ -148,6 +151,9 @@ class Hub:
         self._health = health
         self._chosen = chosen
         self._told = told
+        self._housekeeping = housekeeping
+        self._hindrance = hindrance
+        self._greeted: dict[str, Mapping[str, str | None]] = {}
         self._is_alive = is_alive
 
     @classmethod
@@ -177,8 +183,18 @@ class Hub:
             ):
                 people = People(state, owners=settings.owners, identities=settings.identities, clock=clock)
                 gate = Gate(settings, people, settings.policies())
-                outbox = SqliteOutbox(state, by_account, owner, people=people, clock=clock)
+                hindrance = Hindrance(home, by_account)
+                outbox = SqliteOutbox(
+                    state, by_account, owner, people=people, clock=clock, failed=hindrance.lane_failed
+                )
                 inbox = SqliteInbox(state, outbox, owner, clock)
+                ledger = Ledger(
+                    state,
+                    prices=prices_of(settings, home),
+                    daily_usd=settings.budget.daily_usd,
+                    clock=clock,
+                    zone=lambda: machine_zone() or UTC,
+                )
                 turns = Turns(
                     inbox,
                     outbox,
@@ -186,6 +202,8 @@ class Hub:
                     admit=gate.admit,
                     agent=roster.get,
                     locks=home.state / "sessions",
+                    ledger=ledger,
+                    hindrance=hindrance,
                     advice=lambda name: chosen[name].notice if chosen[name].model is None else None,
                 )
                 yield cls(
@@ -200,6 +218,10 @@ class Hub:
                     roster=roster,
                     chosen=chosen,
                     told=Told(home.state / "told.json"),
+                    housekeeping=Housekeeping(
+                        settings, home, roster.open_agents, last_turn=turns.last_turn, ledger=ledger, clock=clock
+                    ),
+                    hindrance=hindrance,
                     is_alive=instances.is_alive,
                 )
 
@@ -220,10 +242,16 @@ class Hub:
             for adapter in self._adapters.values()
         ]
         tasks.append(asyncio.create_task(self._health.keep(), name="health"))
+        tasks.append(asyncio.create_task(self._housekeeping.keep(), name="housekeeping"))
         try:
             await asyncio.gather(*tasks)
         finally:
             await self._stop(tasks)
+
+    async def idle(self) -> None:
+        """Wait until nothing is left to answer, to note down after an answer, or to send."""
+        await self._turns.idle()
+        await self._outbox.idle()
 
     async def _stop(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         """Receive nothing more, let the running turns end and their answers leave, then close the doors."""
@@ -256,8 +284,10 @@ class Hub:
             case Message():
                 try:
                     await self._message(event)
-                except (OSError, sqlite().Error):
-                    raise  # it can't be stored now: the platform keeps it and brings it again
+                except (OSError, sqlite().Error) as error:  # it can't be stored now: the platform brings it again
+                    if told := self._hindrance.of(error):
+                        raise told from error
+                    raise
                 except Exception:  # its own fault: read again and again it would hold up everything behind it
                     log.exception("message.refused", channel=event.address.channel, account=event.address.account)
             case Moved(address=address, to_chat=to_chat):
@@ -284,23 +314,30 @@ class Hub:
                 assert_never(verdict.decision)
 
     async def greet(self, agent: str | None, *, opening: bool) -> Greeting | None:
-        """The word to a console: who answers there; None when there is no such agent. Opens the agent."""
+        """The word to a console: who answers there; None when there is no such agent. Opens the agent with its model.
+
+        What it has to say counts as told once the console ``arrived``. Raises ModelError where that can't be built.
+        """
         if agent is not None and not self._gate.knows(agent):
             return None
         address = Address("terminal", "terminal", "local", "direct", space=agent)
         probe = Message("hello", address, Sender("local"), "", now())
         route = (await self._gate.explain(probe, await self._gate.judge(probe))).route
         found = await self.roster.get(route.agent)
+        found.model()
         chosen = self._chosen[route.agent]
         told = {f"model of {route.agent}": chosen.notice, f"zone of {route.agent}": found.misgiving()}
-        notices = [*self._told.anew(told)]
+        notices = [*self._told.news(told)]
         if opening and (words := found.opening(route.session, route.scope)):
             notices.append(words)
+        self._greeted[route.agent] = told
         offered = tuple(command.line for command in commands.listed(Level.OWNER, "direct"))
         return Greeting(route.agent, chosen.name, tuple(notices), offered)
 
     def arrived(self, address: Address) -> None:
-        """A console is there: what waited for it is sent."""
+        """A console is there, and was greeted: what waited for it is sent."""
+        if (told := self._greeted.pop(address.space or "", None)) is not None:
+            self._told.keep(told)
         self._outbox.arrived(address)
 
     async def _said_again(self, message: Message) -> None:

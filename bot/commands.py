@@ -8,28 +8,32 @@ platform and sends nothing: an answer is text and takes the way of any other.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from adapters.message import Kind, Message
-from agents.agent import Agent
+from agents.agent import Agent, Thread
 from agents.errors import ModelError
+from agents.events import Event, Notice, Used
+from agents.model import Usage
+from agents.notebook import LEAST_AMONG_OTHERS, not_done, taken_back
+from agents.prefix import PrefixTooLong
 from agents.quoting import one_line
 from bot.errors import NotPermitted, UsageError
 from bot.router import Route
 from bot.spelling import closest
 from workspaces.memory import Hit, Mode, OutOfReach
+from workspaces.profile import read_profile
 from workspaces.scope import Level, Scope
 
 MOST_FOUND = 5
 MOST_LINES = 60
 """Of today's note: one or two messages; the rest is in the file."""
 
+BEGUN_ANEW = "A new conversation begins. What was said before is in the transcript, what mattered in the notes."
+COMPACTED = "Our older messages are summed up."
 HELLO = "Hello! Talk to me, or ask me to remember something."
-NOTHING_TO_UNDO = "There is nothing to take back."
-STAYS = "My last note is not in {path} as I wrote it any more, so nothing was changed."
-OUT_OF_REACH = "My last note is in {path}, which leads out of the memory by now: nothing was changed."
 NOTHING_TODAY = "Nothing was noted today."
 NOT_FOUND = "Nothing in the memory fits that."
 NO_AGENT = "I can't do that now: please try again later."
@@ -58,9 +62,9 @@ class Given:
 class Order:
     """A command on its way to its answer.
 
-    ``turn`` is the same on every try of the same message. ``agent`` opens the agent it was said to, or raises
-    ModelError where its model can't be built. ``stop`` ends what the sender may end in the session and returns what to
-    say of it.
+    ``turn`` is the same on every try of the same message. ``agent`` opens the agent it was said to, without building
+    its model; it raises ModelError for an embedder that means nothing. ``stop`` ends what the sender may end in the
+    session and returns what to say of it. ``charge`` books a call of a model.
     """
 
     given: Given
@@ -69,6 +73,11 @@ class Order:
     turn: str
     agent: Callable[[], Awaitable[Agent]]
     stop: Callable[[], Awaitable[str]]
+    charge: Charge
+
+    @property
+    def thread(self) -> Thread:
+        return Thread(self.route.session, self.scope, self.message.address.kind)
 
     @property
     def scope(self) -> Scope:
@@ -82,11 +91,18 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``text`` is Markdown, "" for silence; ``code`` is the exit code of a single question in the terminal."""
+    """``text`` is Markdown, "" for silence; ``code`` is the exit code of a single question in the terminal.
+
+    ``noted`` is how many notes were written for it, below zero where one was taken back.
+    """
 
     text: str
     code: int = 0
+    noted: int = 0
 
+
+Charge: TypeAlias = Callable[[str, Usage], Awaitable[float | None]]
+"""Books one call of a model by its name; what it cost in USD, None when that is not known."""
 
 Function: TypeAlias = Callable[[Order], Awaitable[Answer]]
 
@@ -158,6 +174,8 @@ async def answer(order: Order) -> Answer:
         return await command.function(order)
     except ModelError as error:
         return Answer(str(error) if order.is_private else NO_AGENT, 1)
+    except (OutOfReach, OSError) as error:
+        return Answer(not_done(error), 1)
 
 
 async def _help(order: Order) -> Answer:
@@ -173,8 +191,9 @@ async def _start(order: Order) -> Answer:
 
 async def _whoami(order: Order) -> Answer:
     address, sender = order.message.address, order.message.sender
-    name = one_line(sender.name, 60) or "somebody"
-    lines = [f"You are {name} ({address.channel}:{sender.id}), {_LEVELS[order.scope.level]}."]
+    account, level = f"{address.channel}:{sender.id}", _LEVELS[order.scope.level]
+    called = await _called(order)
+    lines = [f"You are {called} ({account}), {level}." if called else f"You are {level} ({account})."]
     if address.kind != "direct":
         lines.append(f"This is the {address.kind} {address.chat}; what I note here is for all who read it.")
     elif order.scope.is_home:
@@ -184,33 +203,74 @@ async def _whoami(order: Order) -> Answer:
     return Answer(" ".join(lines))
 
 
+async def _called(order: Order) -> str:
+    """The sender's name: for the owner the one in USER.md, else as the platform has it; "" where nobody knows it."""
+    own = ""
+    if order.scope.is_home and order.scope.level is Level.OWNER:
+        own = read_profile((await order.agent()).workspace.root).name
+    return one_line(own or order.message.sender.name, 60)
+
+
 async def _status(order: Order) -> Answer:
-    lines = [f"agent: {order.route.agent}"]
-    try:
-        agent = await order.agent()
-    except ModelError as error:
-        lines.append(f"model: none can be had: {error}" if order.is_private else "model: none can be had now")
-        return Answer(_bullets(lines), 1)
+    agent = await order.agent()
     memory = await agent.memory.status()
-    lines.append(f"model: {agent.model.name if agent.model else 'none, I answer from notes only'}")
-    lines.append(f"memory: {_MODES[memory.mode]}")
+    code = 0
+    try:
+        model = agent.model()
+        known = model.name if model else "none, I answer from notes only"
+    except ModelError as error:
+        known, code = f"none can be had: {error}" if order.is_private else "none can be had now", 1
+    lines = [f"agent: {order.route.agent}", f"model: {known}", f"memory: {_MODES[memory.mode]}"]
     if order.is_private:
         lines += [f"memory: {warning}" for warning in memory.warnings]
     lines.append(f"session: {order.route.session}")
-    return Answer(_bullets(lines))
+    return Answer(_bullets(lines), code)
+
+
+async def _new(order: Order) -> Answer:
+    agent = await order.agent()
+    noted = await _carried_out(agent.reset(order.thread, "new"), order)
+    return Answer("\n\n".join([BEGUN_ANEW, *noted]))
+
+
+async def _compact(order: Order) -> Answer:
+    agent = await order.agent()
+    said = await _carried_out(agent.compact(order.thread, order.given.words), order)
+    return Answer("\n\n".join(said) or COMPACTED)
+
+
+async def _carried_out(events: AsyncIterator[Event], order: Order) -> list[str]:
+    """What there is to say of it; what it cost is booked."""
+    said: list[str] = []
+    async for event in events:
+        if isinstance(event, Used):
+            await order.charge(event.model, event.usage)
+        elif isinstance(event, Notice):
+            said.append(event.text)
+    return said
+
+
+async def _context(order: Order) -> Answer:
+    agent = await order.agent()
+    try:
+        made = agent.composition(order.thread)
+    except PrefixTooLong as error:
+        return Answer(str(error) if order.is_private else NO_AGENT, 1)
+    if made is None:
+        return Answer("Nothing of our conversation is kept in a window here: each message is answered by itself.")
+    window = made.window
+    lines = [
+        f"{share.tokens:,} {share.source}" + (f" ({share.remark})" if share.remark else "") for share in made.shares
+    ]
+    head = f"{made.total:,} of {window.context:,} tokens are used in the window of {made.model}:"
+    foot = f"Notes are taken at {window.flush_at:,}, and older messages summed up at {window.compact_at:,}."
+    return Answer(f"{head}\n\n{_bullets(lines)}\n\n{foot}")
 
 
 async def _undo(order: Order) -> Answer:
     memory = (await order.agent()).memory
-    try:
-        undone = await memory.undo(scope=order.scope, by=order.turn)
-    except OutOfReach as error:
-        return Answer(OUT_OF_REACH.format(path=error.path), 1)
-    if undone is None:
-        return Answer(NOTHING_TO_UNDO, 1)
-    if undone.edited:
-        return Answer(STAYS.format(path=undone.path), 1)
-    return Answer(f"Taken back from {undone.path}: {_flat(undone.text)}")
+    words, code = taken_back(await memory.undo(scope=order.scope, by=order.turn))
+    return Answer(words, code, noted=0 if code else -1)
 
 
 async def _memory(order: Order) -> Answer:
@@ -259,17 +319,23 @@ def _bullets(lines: Sequence[str]) -> str:
 
 
 def _quote(hit: Hit) -> str:
-    return f"{_flat(hit.text)} ({hit.citation})"
-
-
-def _flat(note: str) -> str:
-    return " ".join(note.split()).removeprefix("- ")
+    return f"{' '.join(hit.text.split()).removeprefix('- ')} ({hit.citation})"
 
 
 COMMANDS: tuple[Command, ...] = (
     Command("help", "what I answer to", _help, at_once=True),
     Command("memory", "what I noted today, or anything that fits your words", _memory, "today | search WORDS"),
-    Command("undo", "take back what I noted last", _undo, group=Level.MEMBER),
+    Command("undo", "take back what I noted last", _undo, group=LEAST_AMONG_OTHERS),
+    Command("new", "begin a new conversation; what matters of this one is noted first", _new, group=Level.MEMBER),
+    Command("reset", "the same as /new", _new, group=Level.MEMBER, is_listed=False),
+    Command(
+        "compact",
+        "sum up our older messages now, with what you name kept in particular",
+        _compact,
+        "[what to keep]",
+        group=Level.MEMBER,
+    ),
+    Command("context", "what is in my window, in tokens, by source", _context, group=Level.MEMBER, at_once=True),
     Command("stop", "stop the answer that I am working on", _stop, at_once=True),
     Command("status", "which model, memory and session answer here", _status, at_once=True),
     Command("whoami", "who you are to me", _whoami, at_once=True),

@@ -115,11 +115,19 @@ class ConfigFile:
         return file
 
     def without(self, key: Key) -> ConfigFile:
-        """The file with ``key`` and its value taken out. Raises KeyError where it has no such key."""
+        """The file with ``key`` and its value taken out. Raises KeyError where it has no such key.
+
+        The header of a table ``[a]`` that it leaves empty goes too, unless a comment stands with it. An empty ``[a.b]``
+        stays: that there is a ``b`` may be all it says.
+        """
         wanted = copy.deepcopy(self.data)
         self.get(key)
         del _walk(wanted, key[:-1])[key[-1]]
         text = _edited(self.text, key, None)
+        if text is not None and len(key) == 2 and wanted.get(str(key[0])) == {}:
+            bare = {name: value for name, value in wanted.items() if name != key[0]}
+            if _means(shorter := _without_header(text, key[:1]), bare):
+                return ConfigFile(self.path, shorter, self.exists)
         try:
             return self._first_right(wanted, iter([text]), key)
         except BotError:  # the last table in a table that has no header of its own takes that with it
@@ -254,6 +262,23 @@ def _appended(text: str, table: Key, line: str) -> str | None:
     gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
     lines = [f"[{dotted(table)}]", *line.splitlines()]
     return text + gap + "".join(f"{line}{newline}" for line in lines)
+
+
+def _without_header(text: str, table: Key) -> str:
+    """``text`` without the line of an empty table and the blank ones below it, if no comment stands with it."""
+    place = positions(text.removeprefix(_BOM)).get(table)
+    if place is None:
+        return text
+    lines = text.splitlines(keepends=True)
+    above, header, below = lines[: place.line - 1], lines[place.line - 1], lines[place.line :]
+    while below and not below[0].strip():
+        below = below[1:]
+    if "#" in header or (below and below[0].lstrip().startswith("#")) or (above and above[-1].lstrip().startswith("#")):
+        return text
+    if not below:
+        while above and not above[-1].strip():
+            above = above[:-1]
+    return "".join([*above, *below])
 
 
 def _edited(text: str, key: Key, value: Any) -> str | None:

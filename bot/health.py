@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,11 @@ log = structlog.get_logger(__name__)
 
 PERIOD_SECONDS = 1.0
 
+LEAST_ROOM = 16_000_000
+"""Bytes: the journals of the databases grow to a few megabytes, and so does a day's log."""
+
+STAND_IN = 'another embedder stands in for memory.embedder = "{name}"'
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -41,22 +47,55 @@ def amiss(settings: Settings, home: Home) -> list[Finding]:
         Finding(f"{name} can't start: {problem.message}", problem.mend or "see: limpet config check")
         for name, problem in settings.degraded.items()
     ]
-    return [*channels, *speechless(settings, home)]
+    return [*channels, *speechless(settings, home), *unembedded(settings, home)]
 
 
 def speechless(settings: Settings, home: Home) -> list[Finding]:
     """The agents whose model can't answer, and why, as far as that can be told without asking a server."""
-    from bot.models import obstacle
+    from bot.models import named_for, obstacle
 
     found = []
-    by_model: dict[str | None, list[str]] = {}
-    for agent, own in settings.agents.items():
-        by_model.setdefault(own.model, []).append(agent)
-    for model, agents in by_model.items():
+    by_model: dict[tuple[str | None, bool], list[str]] = {}
+    for agent in settings.agents:
+        names = named_for(agent, settings)
+        for name in names:
+            by_model.setdefault((name, len(names) == 1), []).append(agent)
+    for (model, is_only), agents in by_model.items():
         if problem := obstacle(model, settings, home):
             who = f"agent {agents[0]}" if len(agents) == 1 else f"agents {', '.join(agents)}"
-            found.append(Finding(f"{who} can't answer: {problem.message}", problem.mend or "see: limpet models list"))
+            what = "can't answer" if is_only else "can't ask one of its models"
+            found.append(Finding(f"{who} {what}: {problem.message}", problem.mend or "see: limpet models list"))
     return found
+
+
+def unembedded(settings: Settings, home: Home) -> list[Finding]:
+    """That notes are not found by meaning as the settings want it, and why, as far as that can be told from here."""
+    from bot.models import embedder_obstacle
+
+    problem = embedder_obstacle(settings, home)
+    if problem is None:
+        return []
+    name = settings.memory.embedder
+    return [Finding(f"{problem.message}, so {STAND_IN.format(name=name)}", problem.mend or "see: limpet config check")]
+
+
+def cramped(home: Home) -> list[Finding]:
+    """That the disk of ``home`` can't take what comes next; quotas are not known beforehand."""
+    from bot.refusals import NO_PLACE, disk_of
+
+    disk = disk_of(home.root)
+    room = disk.f_bavail * disk.f_frsize
+    if disk.f_flag & os.ST_RDONLY:
+        what, mend = "the file system is read-only", "mount it for writing"
+    elif not disk.f_blocks:
+        what, mend = NO_PLACE, "set LIMPET_HOME to a folder of your own"
+    elif room < disk.f_frsize or (disk.f_files and not disk.f_favail):
+        what, mend = "no room is left on the disk", "make room there"
+    elif room < LEAST_ROOM:
+        what, mend = f"only {room / 1_000_000:.1f} MB are left on the disk", "make room there"
+    else:
+        return []
+    return [Finding(f"{home.root}: {what}", mend)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +122,16 @@ class HealthBoard:
 
     async def keep(self) -> None:
         """Until cancelled."""
+        failed = False
         while True:
             try:
                 for adapter in self._adapters:
                     await self._write(adapter, adapter.health)
+                failed = False
             except sqlite().OperationalError as error:  # a full disk: what is shown may be old, the channels go on
-                log.warning("health.not_written", reason=str(error))
+                if not failed:  # said once, as long as it lasts
+                    log.warning("health.not_written", reason=str(error))
+                failed = True
             await asyncio.sleep(PERIOD_SECONDS)
 
     async def stopped(self) -> None:

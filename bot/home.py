@@ -90,6 +90,14 @@ class Home:
     def history(self, agent: str) -> Path:
         return self._of(agent) / "history"
 
+    def copies(self, agent: str) -> Path:
+        """What the agent's file tools replaced."""
+        return self._of(agent) / "copies"
+
+    def curated(self, agent: str) -> Path:
+        """A small file with the day on which the agent last went through its notes."""
+        return self._of(agent) / "curated"
+
     def folder_index(self, name: str) -> Path:
         """The index of a folder that is no agent's."""
         return self.state / "folders" / name / "index.sqlite"

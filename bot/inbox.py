@@ -1,8 +1,8 @@
 """The durable inbox: what was accepted and not yet answered, deduplicated and in order within a session.
 
-A narrow protocol (put, claim, done), so that a distributed engine can stand behind the same seam; ``SqliteInbox`` is
-the embedded one. Several processes may use one file (a running hub, a terminal chat beside it): every row has an owner,
-and a process claims its own rows only.
+Narrow (put, claim, done), so that a distributed engine can take its place; this is the embedded one. Several processes
+may use one file (a running hub, a terminal chat beside it): every row has an owner, and a process claims its own rows
+only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from adapters.message import Message, Part
 
@@ -31,22 +31,6 @@ class Item:
     session: str
     message: Message
     tries: int
-
-
-class Inbox(Protocol):
-    """What the hub needs of an inbox."""
-
-    async def put(self, message: Message, session: str) -> bool:
-        """Store ``message`` durably; False when it was stored before (a replay is a no-op)."""
-
-    async def claim(self, session: str) -> Item | None:
-        """The oldest unanswered message of a session, its ``tries`` raised durably; None when there is none."""
-
-    async def done(self, item: Item, parts: Sequence[Part]) -> bool:
-        """In one transaction: the answer's parts are to be sent, and the message is answered.
-
-        False, and nothing done, for one that was answered or given up before.
-        """
 
 
 @functools.cache
@@ -74,6 +58,7 @@ class SqliteInbox:
         self._new_turn = new_turn
 
     async def put(self, message: Message, session: str) -> bool:
+        """Store ``message`` durably; False when it was stored before (a replay is a no-op)."""
         address = message.address
         async with self._state.transaction() as db:
             cursor = await db.execute(
@@ -99,6 +84,7 @@ class SqliteInbox:
             return cursor.rowcount == 1
 
     async def claim(self, session: str) -> Item | None:
+        """The oldest unanswered message of a session, its ``tries`` raised durably; None when there is none."""
         async with self._state.transaction() as db:
             rows = await db.execute_fetchall(
                 "UPDATE inbox SET tries = tries + 1 WHERE id ="
@@ -110,12 +96,40 @@ class SqliteInbox:
             return Item(turn, of_session, _messages().validate_json(event), tries)
         return None
 
-    async def done(self, item: Item, parts: Sequence[Part]) -> bool:
+    async def following(self, item: Item) -> list[Item]:
+        """What waits in the session behind ``item``, oldest first."""
+        rows = await self._state.rows(
+            "SELECT turn, session, event, tries FROM inbox WHERE session = ? AND NOT done AND owner = ?"
+            " AND id > (SELECT id FROM inbox WHERE turn = ?) ORDER BY id",
+            item.session,
+            self._owner,
+            item.turn,
+        )
+        return [Item(turn, of, _messages().validate_json(event), tries) for turn, of, event, tries in rows]
+
+    async def done(self, item: Item, parts: Sequence[Part], joined: Sequence[Item] = ()) -> bool:
+        """In one transaction: the answer's parts are to be sent, and the message is answered, as are those ``joined``.
+
+        False, and nothing done, for one that was answered or given up before.
+        """
         async with self._state.transaction() as db:
             if not await self._close(db, item.turn):
                 return False
+            for one in joined:
+                await self._close(db, one.turn)
             await self._outbox.add(db, item.turn, parts)
             return True
+
+    async def move(self, item: Item, session: str) -> bool:
+        """It waits in another session from now on, as if no turn had been begun on it; False when it was done before.
+
+        There it is in its place by when it came.
+        """
+        async with self._state.transaction() as db:
+            cursor = await db.execute(
+                "UPDATE inbox SET session = ?, tries = tries - 1 WHERE turn = ? AND NOT done", (session, item.turn)
+            )
+            return bool(cursor.rowcount)
 
     async def give_up(self, session: str, sender: str | None) -> list[Item]:
         """End what ``sender`` (None: anyone) has waiting in a session, unanswered; returns it, oldest first."""

@@ -7,12 +7,16 @@ answer each other's messages, and what a dead one left is recognised.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bot.errors import BotError
 from bot.lock import Lock
+
+_YOUNG_SECONDS = 3600.0
+"""An hour: far more than a process takes from making its file to locking it, however slow the machine is."""
 
 
 class Instances:
@@ -26,17 +30,23 @@ class Instances:
         """Be an instance for the length of the block; yields its id. Files of dead ones are swept away."""
         own = secrets.token_hex(8)
         lock = Lock(self._folder / f"{own}.new")
-        if not lock.acquire():
-            raise BotError(f"{lock.path} is locked by another process", "try again")
-        lock.path = lock.path.rename(self._path(own))  # it has its name only once it is locked: none looks dead
-        for path in self._folder.glob("*.lock"):
-            if path != lock.path and Lock(path).holder() is None:
-                path.unlink(missing_ok=True)
         try:
+            if not lock.acquire():
+                raise BotError(f"{lock.path} is locked by another process", "try again")
+            lock.path = lock.path.rename(self._path(own))  # it has its name only once it is locked: none looks dead
+            self._sweep(lock.path)
             yield own
         finally:
             lock.path.unlink(missing_ok=True)
             lock.release()
+
+    def _sweep(self, own: Path) -> None:
+        """Remove what dead ones left. One that is about to be locked looks dead too, but only for a moment."""
+        for path in self._folder.iterdir():
+            with suppress(FileNotFoundError):  # another one sweeps as well
+                is_new = path.suffix == ".new" and time.time() - path.stat().st_mtime < _YOUNG_SECONDS
+                if path != own and not is_new and Lock(path).holder() is None:
+                    path.unlink()
 
     def is_alive(self, instance: str) -> bool:
         """Whether the process of this id still runs."""

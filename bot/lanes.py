@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
 """How long a lane rests after a fault of its work: a full disk or a busy database passes, and nothing must be lost."""
 
-Work = Callable[[str], Awaitable[bool]]
+Work: TypeAlias = Callable[[str], Awaitable[bool]]
 """Does the next piece of work of a key; False when there was none."""
+
+Failed: TypeAlias = Callable[[str, Exception], Awaitable[None]]
+"""Is told of a fault of the work of a key, which is then tried again. Raises nothing."""
 
 
 class Lanes:
@@ -25,15 +29,15 @@ class Lanes:
         work: Work,
         *,
         limit: int | None = None,
-        failed: Callable[[str, Exception], None],
+        failed: Failed,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``failed`` is told of a fault of the work, which is then tried again."""
         self._work = work
         self._failed = failed
         self._sleep = sleep
         self._places = asyncio.Semaphore(limit) if limit is not None else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._resting: set[str] = set()
         self._woken: set[str] = set()
         self._closed = False
 
@@ -49,8 +53,10 @@ class Lanes:
             await asyncio.wait(self._tasks.values())
 
     async def close(self, grace: float) -> None:
-        """Begin nothing new, give what runs ``grace`` seconds, then cancel it."""
+        """Begin nothing new, give what runs ``grace`` seconds, then cancel it; a lane that rests ends at once."""
         self._closed = True
+        for key in self._resting:
+            self._tasks[key].cancel()
         running = list(self._tasks.values())
         if running and grace > 0:
             await asyncio.wait(running, timeout=grace)
@@ -67,12 +73,21 @@ class Lanes:
                     while not self._closed and await self._next(key):
                         rest = FIRST_RETRY_SECONDS
                 except Exception as error:  # a fault in one lane must not stop the others, nor go unseen
-                    self._failed(key, error)
                     self._woken.add(key)
-                    await self._sleep(rest)
+                    await self._failed(key, error)
+                    await self._rest(key, rest)
                     rest = min(2 * rest, LONGEST_RETRY_SECONDS)
         finally:
             del self._tasks[key]
+
+    async def _rest(self, key: str, seconds: float) -> None:
+        if self._closed:
+            return
+        self._resting.add(key)
+        try:
+            await self._sleep(seconds)
+        finally:
+            self._resting.discard(key)
 
     async def _next(self, key: str) -> bool:
         if self._places is None:

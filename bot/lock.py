@@ -44,14 +44,18 @@ class Lock:
         self._descriptor: int | None = None
 
     def acquire(self) -> bool:
-        """Take the lock if nobody holds it. The file then holds our process id."""
+        """Take the lock if nobody holds it. The file then holds our process id. Raises OSError."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         if not _locked(descriptor):
             os.close(descriptor)
             return False
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:  # as it comes it names no file
+            os.close(descriptor)
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
         self._descriptor = descriptor
         return True
 

@@ -73,6 +73,7 @@ def configure(home: Home, *, secrets: Iterable[str] = (), to_stderr: bool = Fals
             _handler(screen, _human_line(sys.stderr.isatty() and not os.environ.get("NO_COLOR")), shared, redactor)
         )
     root.setLevel(logging.INFO)
+    logging.raiseExceptions = False  # on a full disk a person would read a traceback for every line that is lost
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
 

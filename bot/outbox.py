@@ -2,8 +2,8 @@
 
 A part is ``pending``, then ``attempting`` while the platform is called, then ``sent``, ``failed`` (refused for good) or
 ``uncertain`` (it may have arrived: never sent again in this run, and the person is told so once). What a crash left at
-``attempting`` is sent once more with a marker. A part is sent by the process that stored it, or by the one that took it
-over from a dead one, to the id that its chat has by then. Knows no turn and no agent.
+``attempting`` is sent once more, and a part of its own ahead of it says so. A part is sent by the process that stored
+it, or by the one that took it over from a dead one, to the id that its chat has by then. Knows no turn and no agent.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import structlog
 
 from adapters.adapter import Adapter
 from adapters.errors import Absent, AdapterError, Ambiguous, AuthFailed, ChatMoved, RateLimited, Rejected
-from adapters.message import Address, Part, Receipt
+from adapters.message import Address, Part
 from adapters.text import FormattedText
-from bot.lanes import Lanes
+from bot.lanes import Failed, Lanes
 from workspaces.database import sqlite
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ log = structlog.get_logger(__name__)
 FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 60.0
 
-REPEATED = "(This may reach you twice: I was restarted while sending it.)\n\n"
+REPEATED = "(You may have the next message already: I was restarted while sending it.)"
+"""Said ahead of a part that a crash may have sent before."""
 
 UNSURE = (
     "(The connection broke while I was sending the message before this one, so it may be missing. "
@@ -45,7 +46,7 @@ UNSURE = (
 """Said once a turn, where an adapter could not settle whether a part arrived."""
 
 _UNSURE_PART = -1
-"""Its number among the parts of its turn, of which it is thus the next to be sent."""
+"""Its number among the parts of its turn, of which it is thus the next to be sent. ``REPEATED`` has those below."""
 
 
 @functools.cache
@@ -59,12 +60,16 @@ def _parts() -> TypeAdapter[Part]:
 class _Row:
     id: int
     turn: str
-    key: str
+    number: int
+    """Among the parts of its turn; negative for what the outbox says of itself."""
     channel: str
     account: str
     part: Part
     tries: int
-    repeat: bool
+
+    @property
+    def key(self) -> str:
+        return f"{self.turn}/{self.number}"
 
 
 class SqliteOutbox:
@@ -78,9 +83,11 @@ class SqliteOutbox:
         *,
         people: People,
         clock: Callable[[], datetime],
+        failed: Failed | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
+        """``failed`` is told when a part could not be taken up; None writes it into the log."""
         self._state = state
         self._adapters = adapters
         self._owner = owner
@@ -88,7 +95,7 @@ class SqliteOutbox:
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
-        self._lanes = Lanes(self._send_next, failed=_lane_failed)
+        self._lanes = Lanes(self._send_next, failed=failed or _lane_failed)
 
     async def add(self, db: Any, turn: str, parts: Sequence[Part]) -> None:
         """Insert the parts of a turn inside the caller's transaction; a turn that is there already stays as it is."""
@@ -113,7 +120,7 @@ class SqliteOutbox:
     async def recover(self, is_alive: Callable[[str], bool]) -> int:
         """Take over what dead processes left to send for this hub's accounts; returns how many parts wait.
 
-        What they were sending is sent once more, marked, and given up where that happened twice.
+        What they were sending is sent once more, and given up where that happened twice; either is said.
         """
         for channel, account in self._adapters:
             async with self._state.transaction() as db:
@@ -135,16 +142,18 @@ class SqliteOutbox:
     async def _take_over(self, db: Any, channel: str, account: str, owner: str) -> None:
         theirs = (channel, account, owner)
         cut_off = await db.execute_fetchall(
-            "SELECT id, turn, body, repeat FROM outbox WHERE state = 'attempting'"
+            "SELECT id, turn, part, body, repeat FROM outbox WHERE state = 'attempting'"
             " AND channel = ? AND account = ? AND owner = ?",
             theirs,
         )
-        for number, turn, body, repeat in cut_off:
+        for row, turn, number, body, repeat in cut_off:
+            part = _parts().validate_json(body)
             if repeat:
-                await db.execute("UPDATE outbox SET state = 'uncertain', body = '' WHERE id = ?", (number,))
-                await self._say_unsure(db, turn, _parts().validate_json(body).address)
+                await db.execute("UPDATE outbox SET state = 'uncertain', body = '' WHERE id = ?", (row,))
+                await self._say_unsure(db, turn, number, part.address)
             else:
-                await db.execute("UPDATE outbox SET state = 'pending', repeat = 1 WHERE id = ?", (number,))
+                await db.execute("UPDATE outbox SET state = 'pending', repeat = 1 WHERE id = ?", (row,))
+                await self._say_repeated(db, turn, number, part)
         await db.execute(
             "UPDATE outbox SET owner = ? WHERE state = 'pending' AND channel = ? AND account = ? AND owner = ?",
             (self._owner, *theirs),
@@ -181,9 +190,16 @@ class SqliteOutbox:
             ),
         )
 
-    async def _say_unsure(self, db: Any, turn: str, address: Address) -> None:
+    async def _say_unsure(self, db: Any, turn: str, number: int, address: Address) -> None:
         """The person is told that a part may be missing: before what is left of the turn, and once."""
-        await self._insert(db, turn, _UNSURE_PART, Part(address, FormattedText(UNSURE)))
+        if number >= 0:
+            await self._insert(db, turn, _UNSURE_PART, Part(address, FormattedText(UNSURE)))
+
+    async def _say_repeated(self, db: Any, turn: str, number: int, part: Part) -> None:
+        """The person is told, right before it, that a part may reach them twice, where it may."""
+        adapter = self._adapters[part.address.channel, part.address.account]
+        if number >= 0 and not adapter.capabilities.idempotent:
+            await self._insert(db, turn, _ahead_of(number), replace(part, text=FormattedText(REPEATED)))
 
     async def _lane(self, address: Address) -> str:
         """A chat keeps its lane when it moves: what is said there before and after stays in order."""
@@ -199,21 +215,11 @@ class SqliteOutbox:
         if not await self._begin(row):
             return True  # it was never committed, or somebody else has it: look again
         try:
-            receipt = await self._send(row, adapter)
+            receipt = await adapter.send(row.part, row.key)
         except AdapterError as error:
             return await self._refused(row, adapter, error)
         await self._finish(row, "sent", message_id=receipt.message_id)
         return True
-
-    async def _send(self, row: _Row, adapter: Adapter) -> Receipt:
-        """One part; one that may have arrived before carries the marker, or has it ahead where both are too long."""
-        if not row.repeat:
-            return await adapter.send(row.part, row.key)
-        marked, limit = _marked(row.part), adapter.capabilities.text_limit
-        if not limit or adapter.measure(marked.text) <= limit:
-            return await adapter.send(marked, row.key)
-        await adapter.send(replace(row.part, text=FormattedText(REPEATED.strip())), f"{row.key}/repeat")
-        return await adapter.send(row.part, row.key)
 
     async def _begin(self, row: _Row) -> bool:
         """Mark the part before the call; False when it is not there to be sent any more."""
@@ -276,18 +282,20 @@ class SqliteOutbox:
         return longest * (0.5 + self._rng.random() / 2)
 
     async def _next(self, name: str) -> _Row | None:
+        waiting = "SELECT id, turn, part, channel, account, body, tries FROM outbox WHERE state = 'pending'"
         row = await self._state.row(
-            "SELECT id, turn, part, channel, account, body, tries, repeat FROM outbox"
-            " WHERE lane = ? AND state = 'pending' AND owner = ? ORDER BY part >= 0, id LIMIT 1",
+            f"{waiting} AND lane = ? AND owner = ? AND part >= ? ORDER BY part >= 0, id LIMIT 1",
             name,
             self._owner,
+            _UNSURE_PART,
         )
         if row is None:
             return None
-        number, turn, part, channel, account, body, tries, repeat = row
-        said = _parts().validate_json(body)
-        said = _readdressed(said, await self._people.newest(said.address))
-        return _Row(number, turn, f"{turn}/{part}", channel, account, said, tries, bool(repeat))
+        ahead = await self._state.row(f"{waiting} AND turn = ? AND part = ?", row[1], _ahead_of(row[2]))
+        row_id, turn, number, channel, account, body, tries = ahead or row
+        part = _parts().validate_json(body)
+        part = _readdressed(part, await self._people.newest(part.address))
+        return _Row(row_id, turn, number, channel, account, part, tries)
 
     async def _again(self, row: _Row, error: str, *, part: Part | None = None) -> None:
         """The part waits for its next try."""
@@ -310,7 +318,7 @@ class SqliteOutbox:
                     (state, message_id, error, state, row.id),
                 )
                 if state == "uncertain":
-                    await self._say_unsure(db, row.turn, row.part.address)
+                    await self._say_unsure(db, row.turn, row.number, row.part.address)
                 await db.execute(
                     "UPDATE health SET last_out = ? WHERE ? = 'sent' AND channel = ? AND account = ?",
                     (self._clock().isoformat(), state, row.channel, row.account),
@@ -329,11 +337,10 @@ def _readdressed(part: Part, address: Address) -> Part:
     return part if part.address == address else replace(part, address=address, reply_to=None)
 
 
-def _marked(part: Part) -> Part:
-    shift = len(REPEATED)
-    spans = tuple(replace(s, start=s.start + shift, end=s.end + shift) for s in part.text.spans)
-    return replace(part, text=FormattedText(REPEATED + part.text.plain, spans))
+def _ahead_of(number: int) -> int:
+    """The number of what is said right before the part of that number: below ``_UNSURE_PART``, each its own."""
+    return _UNSURE_PART - 1 - number
 
 
-def _lane_failed(name: str, error: Exception) -> None:
+async def _lane_failed(name: str, error: Exception) -> None:
     log.error("outbox.lane_failed", lane=name, exc_info=error)

@@ -7,7 +7,7 @@ out while it is fresh. Approving gives the level that was said, guest by default
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -61,8 +61,16 @@ class PairingRequest:
     expires_at: datetime
 
 
+_COLUMNS = "code, channel, account, sender, name, expires_at"
+
+
 def new_code() -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+
+
+def spelled(code: str) -> str:
+    """A code as it was given out, however a person types it."""
+    return "".join(code.split()).replace("-", "").upper()
 
 
 class Pairing:
@@ -131,35 +139,44 @@ class Pairing:
     async def waiting(self) -> list[PairingRequest]:
         """The codes that can be approved now, oldest first."""
         rows = await self._state.rows(
-            "SELECT code, channel, account, sender, name, expires_at FROM pairing WHERE expires_at > ?"
-            " ORDER BY asked_at",
+            f"SELECT {_COLUMNS} FROM pairing WHERE expires_at > ? ORDER BY asked_at",  # noqa: S608 - a constant
             self._clock().isoformat(),
         )
-        return [
-            PairingRequest(code, channel, account, sender, name, datetime.fromisoformat(expires_at))
-            for code, channel, account, sender, name, expires_at in rows
-        ]
+        return [_request(row) for row in rows]
 
     async def approve(self, code: str, level: Level) -> PairingRequest | None:
-        """Give the asker of ``code`` this level; None when no such code waits. Case and blanks don't matter."""
-        request = await self._with_code(code)
-        if request is not None:
-            await self._people.give(request.channel, request.sender, level, request.name)
-            async with self._state.transaction() as db:
-                await db.execute("DELETE FROM pairing WHERE code = ?", (request.code,))
+        """Give the asker of ``code`` this level, and end their codes, in one transaction. Case and blanks don't matter.
+
+        None, and nothing done, when no such code waits (any more).
+        """
+        async with self._state.transaction() as db:
+            request = await self._with_code(db, code)
+            if request is not None:
+                await self._people.add(db, request.channel, request.sender, level, request.name)
+                await db.execute(  # the other codes of this person with it: who is in waits no longer
+                    "DELETE FROM pairing WHERE channel = ? AND sender = ?", (request.channel, request.sender)
+                )
         return request
 
     async def deny(self, code: str) -> PairingRequest | None:
         """End ``code``; None when no such code waits."""
-        request = await self._with_code(code)
-        if request is not None:
-            async with self._state.transaction() as db:
+        async with self._state.transaction() as db:
+            request = await self._with_code(db, code)
+            if request is not None:
                 await _void(db, request.code, self._clock())
         return request
 
-    async def _with_code(self, code: str) -> PairingRequest | None:
-        wanted = "".join(code.split()).replace("-", "").upper()
-        return next((r for r in await self.waiting() if secrets.compare_digest(r.code, wanted)), None)
+    async def _with_code(self, db: Any, code: str) -> PairingRequest | None:
+        rows = await db.execute_fetchall(
+            f"SELECT {_COLUMNS} FROM pairing WHERE code = ? AND expires_at > ?",  # noqa: S608 - a constant
+            (spelled(code), self._clock().isoformat()),
+        )
+        return next(map(_request, rows), None)
+
+
+def _request(row: Sequence[str]) -> PairingRequest:
+    code, channel, account, sender, name, expires_at = row
+    return PairingRequest(code, channel, account, sender, name, datetime.fromisoformat(expires_at))
 
 
 async def _told_again(db: Any, message: Message, now: datetime) -> tuple[str, int] | None:

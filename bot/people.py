@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from adapters.message import Address, Sender
 from workspaces.scope import Level
@@ -75,11 +75,15 @@ class People:
     async def give(self, channel: str, sender: str, level: Level, name: str) -> None:
         """Set the level of one sender id, whatever it was."""
         async with self._state.transaction() as db:
-            await db.execute(
-                "INSERT INTO people (channel, sender, level, name, since) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET level = excluded.level, name = excluded.name, since = excluded.since",
-                (channel, sender, int(level), name, self._clock().isoformat()),
-            )
+            await self.add(db, channel, sender, level, name)
+
+    async def add(self, db: Any, channel: str, sender: str, level: Level, name: str) -> None:
+        """The same inside the caller's transaction."""
+        await db.execute(
+            "INSERT INTO people (channel, sender, level, name, since) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET level = excluded.level, name = excluded.name, since = excluded.since",
+            (channel, sender, int(level), name, self._clock().isoformat()),
+        )
 
     async def take_away(self, channel: str, sender: str) -> bool:
         """The id is a stranger's from its next message on; False when it was not known."""

@@ -31,10 +31,6 @@ def names_a_secret(name: str) -> bool:
     return bool(_NAME.search(name))
 
 
-def looks_secret(text: str) -> bool:
-    return bool(KEY.search(text))
-
-
 def masked(secret: str) -> str:
     """``secret`` as an owner may see it: enough to tell two apart, the last three characters of a long one."""
     return f"…{secret[-3:]}" if len(secret) >= 12 else "…"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ from bot.errors import BotError, NotPermitted, Unavailable
 
 if TYPE_CHECKING:
     from bot.home import Home
+
+NO_PLACE = "nothing can be kept there"
+"""Of a home on what is no disk."""
 
 _RIGHTS = (errno.EACCES, errno.EPERM)
 _ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -31,9 +35,11 @@ _SQLITE = (
 
 def refusal(error: BaseException, home: Home) -> BotError | None:
     """``error``, or what it was raised from, as what a person is told; None where the machine is not to blame."""
-    from workspaces.database import DatabaseError, sqlite
+    from workspaces.database import sqlite
 
-    cause = error.__cause__ if isinstance(error, DatabaseError) and error.__cause__ is not None else error
+    cause = error
+    if type(error).__module__.startswith("workspaces.") and error.__cause__ is not None:  # its own error around it
+        cause = error.__cause__
     if isinstance(cause, OSError):
         return _told(cause.errno, Path(os.fsdecode(cause.filename)) if cause.filename else home.root, home)
     if isinstance(cause, sqlite().OperationalError):
@@ -43,8 +49,13 @@ def refusal(error: BaseException, home: Home) -> BotError | None:
 
 
 def _told(number: int | None, path: Path, home: Home) -> BotError | None:
-    if number == errno.EIO and _is_full(path):  # SQLite doesn't always say which of the two it was
+    disk = disk_of(path)
+    if number == errno.EIO and disk.f_bavail == 0:  # SQLite doesn't always say which of the two it was
         number = errno.ENOSPC
+    if number == errno.EACCES and disk.f_flag & os.ST_RDONLY:  # nor here
+        number = errno.EROFS
+    if number == errno.ENOENT and not disk.f_blocks:  # /proc and the like
+        return NotPermitted(f"{home.root}: {NO_PLACE}", "set LIMPET_HOME to a folder of your own")
     elsewhere = "or set LIMPET_HOME to a folder of your own" if path.is_relative_to(home.root) else "or name another"
     if number in _RIGHTS:
         return NotPermitted(f"{path}: this user may not read or write there", f"change its rights, {elsewhere}")
@@ -63,8 +74,9 @@ def _told(number: int | None, path: Path, home: Home) -> BotError | None:
     return None
 
 
-def _is_full(path: Path) -> bool:
-    try:
-        return os.statvfs(path).f_bavail == 0
-    except OSError:
-        return False
+def disk_of(path: Path) -> os.statvfs_result:
+    """The file system that ``path`` is on, or would be on."""
+    for place in (path, *path.absolute().parents):
+        with suppress(OSError):
+            return os.statvfs(place)
+    return os.statvfs("/")

@@ -1,23 +1,26 @@
 """The agents of one process: each built when it is first needed, all closed at the end.
 
-Opening one agent touches its own workspace, index and sessions and nothing of another's.
+Opening one agent touches its own workspace, index and sessions and nothing of another's. It builds no model: what
+needs none works where none can be had.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-import structlog
-
 from agents.agent import Agent
-from bot.models import embedders_of
+from agents.resets import Resets
+from agents.tools.registry import toolbox
+from bot.clock import now
+from bot.models import embedders_of, small_model_of
 from bot.zone import machine_zone, suggested
+from workspaces.copies import Copies
 from workspaces.memory import Memory
 from workspaces.profile import read_profile
 from workspaces.workspace import Workspace
@@ -28,11 +31,13 @@ if TYPE_CHECKING:
     from bot.home import Home
     from workspaces.memory import Embedder
 
-log = structlog.get_logger(__name__)
-
 
 class Roster:
-    """``model`` builds the model of an agent by its name, None for notes mode; it is asked once for each agent."""
+    """``model`` builds the model of an agent by its name, None for notes mode.
+
+    It is called when an agent's model is first asked for, and again only where it raised ModelError: a person may have
+    mended that meanwhile. The embedders, which hold weights in memory, are shared by all agents.
+    """
 
     def __init__(
         self,
@@ -51,6 +56,8 @@ class Roster:
         self._clock = clock
         self._watch = watch
         self._embedders = functools.cache(lambda: embedders_of(settings, home))
+        self._small = _Deferred(lambda: small_model_of(settings, home))
+        stack.push_async_callback(self._small.close)
         self._agents: dict[str, Agent] = {}
         self._opening = asyncio.Lock()
 
@@ -69,6 +76,11 @@ class Roster:
         async with AsyncExitStack() as stack:
             yield cls(settings, home, stack, model=model, clock=clock, watch=watch)
 
+    @property
+    def open_agents(self) -> Mapping[str, Agent]:
+        """Those that were needed so far, by name."""
+        return self._agents
+
     async def get(self, name: str) -> Agent:
         """The agent called ``name``; it must be one of the configuration's."""
         async with self._opening:
@@ -79,15 +91,16 @@ class Roster:
     async def _build(self, name: str) -> Agent:
         zone = zone_of(name, self._settings, self._home)
         workspace = Workspace.open(self._settings.workspace(name, self._home), clock=self._clock, zone=zone)
-        model = self._model(name)  # first: it may be refused, and nothing must stay open then
+        model = _Deferred(functools.partial(self._model, name))
         async with AsyncExitStack() as stack:
-            if model is not None:
-                stack.push_async_callback(model.close)
+            stack.push_async_callback(model.close)
             opened = open_memory(name, self._settings, self._home, embedders=self._embedders(), clock=self._clock)
             memory = await stack.enter_async_context(opened)
             if self._watch:
                 await stack.enter_async_context(memory.watch())
             self._stack.push_async_exit(stack.pop_all())
+        own = self._settings.agents[name]
+        copies = Copies(self._home.copies(name), self._clock)
         return Agent(
             name=name,
             workspace=workspace,
@@ -96,9 +109,28 @@ class Roster:
             sessions=self._home.sessions(name),
             zone=zone,
             clock=self._clock,
-            recall=self._settings.agents[name].recall,
+            recall=own.recall,
             zone_like=suggested,
+            small=self._small,
+            toolbox=toolbox(workspace.root, memory, copies),
+            tools=own.tools,
+            resets=Resets(own.reset_after_idle, own.reset_daily_at),
         )
+
+
+class _Deferred:
+    """A model that is built when it is first asked for, and kept. ``build`` gives None for notes mode."""
+
+    def __init__(self, build: Callable[[], Model | None]) -> None:
+        self._build = functools.cache(build)  # an exception is not kept: the next call tries again
+
+    def __call__(self) -> Model | None:
+        return self._build()
+
+    async def close(self) -> None:
+        """Close the model if it was built."""
+        if self._build.cache_info().currsize and (model := self._build()) is not None:
+            await model.close()
 
 
 def open_memory(
@@ -107,13 +139,18 @@ def open_memory(
     home: Home,
     *,
     embedders: tuple[Embedder | None, Embedder | None] | None = None,
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    clock: Callable[[], datetime] = now,
 ) -> AbstractAsyncContextManager[Memory]:
-    """The memory of one agent, as its own process or another's sees it. ``embedders`` None: those of the settings."""
+    """The memory of one agent, as its own process or another's sees it. ``embedders`` None: those of the settings.
+
+    Other files that it may recall (``memory.extra``) are never the home's or another agent's.
+    """
     embedder, stand_in = embedders or embedders_of(settings, home)
+    others = (settings.workspace(other, home) for other in settings.agents if other != name)
     return Memory.open(
         settings.workspace(name, home),
         home.index(name),
+        apart=(home.root, *others),
         embedder=embedder,
         stand_in=stand_in,
         settings=settings.memory,

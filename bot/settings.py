@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import time, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -29,7 +30,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from adapters import registry
 from adapters.errors import MissingExtra
-from agents.settings import ModelName, ModelsSettings
+from agents.settings import BudgetSettings, ModelNames, ModelsSettings
+from agents.tools.settings import ToolSettings
 from bot import router
 from bot.access import DirectPolicy, Policy
 from bot.agent_names import MAIN, agent_tables
@@ -121,7 +123,11 @@ class _Table(BaseModel):
 class AgentSettings(_Table):
     """``[agents.<name>]``: one assistant with its own workspace and memory."""
 
-    model: ModelName | None = Field(None, examples=["ollama/qwen3:4b"], description="None: the model of ``[models]``.")
+    model: ModelNames | None = Field(
+        None,
+        examples=["ollama/qwen3:4b"],
+        description="A model, or a list as in ``models.default``. None: the default of ``[models]``.",
+    )
     workspace: Annotated[Path, AfterValidator(_absolute)] | None = Field(
         None, examples=["~/notes"], description="The folder of its Markdown. None: ``workspaces/<name>`` of the home."
     )
@@ -133,6 +139,23 @@ class AgentSettings(_Table):
     recall: Literal["auto", "tool", "off"] = Field(
         "auto",
         description='Whether its memory is searched before each turn ("auto"), only when it asks ("tool"), or never.',
+    )
+    tools: ToolSettings = Field(default_factory=ToolSettings, description="What its tools may do.")
+    curate: bool = Field(
+        True,
+        description="Whether, once a day when nobody talks, what the notes say twice becomes a line of MEMORY.md.",
+    )
+    reset_after_idle: timedelta | None = Field(
+        None,
+        gt=timedelta(0),
+        examples=["PT8H"],
+        description='After so long without a word ("PT8H" is eight hours) a conversation begins anew, what matters of '
+        "the old one noted first. None: never.",
+    )
+    reset_daily_at: time | None = Field(
+        None,
+        examples=["04:00"],
+        description="When, in its time zone, conversations begin anew each day. None: never.",
     )
 
 
@@ -266,6 +289,7 @@ class Settings(BaseSettings):
     models: ModelsSettings = Field(
         default_factory=ModelsSettings, description="Which model answers, and how it is reached."
     )
+    budget: BudgetSettings = Field(default_factory=BudgetSettings, description="What the models may cost.")
     memory: MemorySettings = Field(default_factory=MemorySettings, description="How notes are indexed and found.")
 
     _degraded: dict[str, Problem] = PrivateAttr(default_factory=dict)

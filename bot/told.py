@@ -15,20 +15,25 @@ from workspaces import files
 
 
 class Told:
-    """The sentences in ``file``, which is made when the first is said."""
+    """The sentences in ``file``, which is made when the first was said."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def anew(self, sentences: Mapping[str, str | None]) -> tuple[str, ...]:
-        """Those that were not the last on their subject, and from now on are; None is nothing to say on one."""
+    def news(self, sentences: Mapping[str, str | None]) -> tuple[str, ...]:
+        """Those that were not the last on their subject; None is nothing to say on one."""
+        _, known = self._read()
+        return tuple(text for subject, text in sentences.items() if text and known.get(subject) != text)
+
+    def keep(self, sentences: Mapping[str, str | None]) -> None:
+        """They were said. Call it after that: better twice than never."""
         before, known = self._read()
         after = {subject: text for subject, text in {**known, **sentences}.items() if text}
-        if after != known:
-            data = json.dumps(after, ensure_ascii=False, indent=1).encode()
-            with suppress(OSError):  # then it is said again: better twice than never
-                files.create(self._file, data) if before is None else files.replace(self._file, data, read=before)
-        return tuple(text for subject, text in sentences.items() if text and known.get(subject) != text)
+        if after == known:
+            return
+        data = json.dumps(after, ensure_ascii=False, indent=1).encode()
+        with suppress(OSError):  # then they are said again
+            files.create(self._file, data) if before is None else files.replace(self._file, data, read=before)
 
     def _read(self) -> tuple[bytes | None, dict[str, str]]:
         try:

@@ -8,11 +8,12 @@ adapter.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import assert_never
 
 import structlog
 
@@ -20,16 +21,20 @@ from adapters.adapter import Adapter, Narrator, TurnReport
 from adapters.message import Address, Message
 from agents.agent import Agent, Question
 from agents.errors import ModelError
-from agents.events import Answered, Broken, Delta, Noted, Notice, Recalled, Stepped, ToolStarted
-from agents.model import Failed, Usage
+from agents.events import Used
+from agents.model import Failed
 from agents.quoting import Quotation, one_line
 from bot import commands
 from bot.delivery import parts_of
+from bot.hindrance import Hindrance
 from bot.inbox import Item, SqliteInbox
 from bot.lanes import Lanes
 from bot.lock import Lock
+from bot.media import pictures
 from bot.outbox import SqliteOutbox
+from bot.outcome import EXIT_FAILURE, Outcome, apology, followed, is_among_owners
 from bot.router import Route
+from bot.usage import Ledger
 from workspaces.names import portable_name
 from workspaces.scope import Level
 
@@ -43,38 +48,22 @@ TYPING_SECONDS = 4.5
 """Telegram and Discord show "typing" for about five seconds a call."""
 
 TIRED = "I tried three times to answer this and never got to the end; I am sorry. Could you say it another way?"
+LONGEST_QUESTION = 60
+"""Characters of a question that an answer to it names it by."""
+
 STOPPED = "Stopped."
 FORWARDED = "(I forward you this.)"
+NOT_TODAY = "I can't answer any more today. Please try again tomorrow."
 NOTHING_RUNS = "Nothing is running."
-NOT_NOW = "I can't answer right now. Your message is kept: please try again later."
+NOTHING_RUNS_NOW = "Nothing is running any more."
+"""What a stop says that a crash cut off: it may have ended something before."""
 
 ASIDE = "/aside"
 """Ends the key under which a command waits that is answered at once: not behind the turns of its session. No session's
 own key ends so: its parts are odd in number (``bot.session_key``)."""
 
-EXIT_FAILURE = 1
 EXIT_TEMPORARY = 75
 EXIT_INTERRUPTED = 130
-
-
-@dataclass(slots=True)
-class _Outcome:
-    """What a turn came to. ``code`` is the exit code of a single question.
-
-    ``level`` is that of the turn; ``is_kept``: the transcript has the message.
-    """
-
-    answer: str = ""
-    level: Level = Level.GUEST
-    failure: Failed | None = None
-    is_kept: bool = True
-    code: int = 0
-    session: str | None = None
-    model: str | None = None
-    usage: Usage = field(default_factory=Usage)
-    recalled: tuple[str, ...] = ()
-    advice: str = ""
-    noted: int = 0
 
 
 class Turns:
@@ -89,12 +78,15 @@ class Turns:
         admit: Callable[[Message], Awaitable[Route | None]],
         agent: Callable[[str], Awaitable[Agent]],
         locks: Path,
+        ledger: Ledger,
+        hindrance: Hindrance,
         advice: Callable[[str], str | None] = lambda _: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """``admit`` decides anew who may talk, where to; ``locks`` is the folder of the sessions' locks.
 
-        ``advice`` is how the agent of that name gets a model, None where it has one.
+        ``ledger`` books what the models cost. ``advice`` is how the agent of that name gets a model, None where it has
+        one.
         """
         self._inbox = inbox
         self._outbox = outbox
@@ -102,11 +94,19 @@ class Turns:
         self._admit = admit
         self._agent = agent
         self._locks = locks
+        self._ledger = ledger
+        self._hindrance = hindrance
         self._advice = advice
         self._sleep = sleep
-        self._running: dict[str, tuple[Item, asyncio.Task[_Outcome | None]]] = {}
-        self._lanes = Lanes(self._next, limit=MOST_TURNS, failed=_lane_failed)
-        self._asides = Lanes(self._next, failed=_lane_failed)
+        self._running: dict[str, tuple[Item, asyncio.Task[Outcome | None]]] = {}
+        self._keeping: dict[str, asyncio.Task[None]] = {}
+        self._last: dict[str, datetime] = {}
+        self._lanes = Lanes(self._next, limit=MOST_TURNS, failed=hindrance.lane_failed)
+        self._asides = Lanes(self._next, failed=hindrance.lane_failed)
+
+    def last_turn(self, agent: str) -> datetime | None:
+        """When a message to ``agent`` was last answered by this process; None for never."""
+        return self._last.get(agent)
 
     def wake(self, key: str) -> None:
         """A message was committed under this key (see ``place``)."""
@@ -127,8 +127,13 @@ class Turns:
             if item is None:
                 return False
             try:
-                await self._run(item)
-            except Exception:  # whatever it was, the message stays in the inbox and the next try counts
+                outcome = await self._run(item)
+                if outcome is not None and outcome.thread is not None:
+                    await self._keep(item.session, outcome)
+            except Exception as error:  # whatever it was, the message stays in the inbox and the next try counts
+                if self._hindrance.of(error) is not None:  # but that is no fault of the turn's: the lane waits it out
+                    await self._inbox.move(item, item.session)
+                    raise
                 log.exception("turn.failed", turn=item.turn, tries=item.tries)
                 await self._sleep(float(item.tries))
             return True
@@ -143,8 +148,11 @@ class Turns:
         finally:
             lock.release()
 
-    async def _run(self, item: Item) -> None:
-        """One turn, which ``_stop`` can end; a cancellation from outside passes through to it."""
+    async def _run(self, item: Item) -> Outcome | None:
+        """One turn, which ``_stop`` can end; a cancellation from outside passes through to it.
+
+        None for one that was stopped, moved, or is not to be answered.
+        """
         adapter = self._adapters[item.message.address.channel, item.message.address.account]
         task = asyncio.create_task(self._outcome(item, adapter), name=item.turn)
         self._running[item.session] = (item, task)  # no await since it was claimed: a stop finds it here or waiting
@@ -156,14 +164,48 @@ class Turns:
             raise
         finally:
             del self._running[item.session]
-        if not task.cancelled():  # else it was given up, and whoever stopped it said so
-            await self._finish(item, adapter, task.result())
+        outcome = None if task.cancelled() else task.result()
+        if outcome is not None:
+            await self._finish(item, adapter, outcome)
+        return outcome
 
-    async def _stop(self, session: str, sender: str | None) -> str:
-        """End what runs and waits in ``session`` for ``sender`` (None: for anyone); what is left to say of it."""
+    async def _keep(self, session: str, outcome: Outcome) -> None:
+        """Note what would be lost, now that the answer is on its way; ``_stop`` ends it, and so does a fault."""
+        task = self._keeping[session] = asyncio.create_task(self._kept(outcome))
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait([task])
+            raise
+        finally:
+            del self._keeping[session]
+
+    async def _kept(self, outcome: Outcome) -> None:
+        assert outcome.agent is not None
+        assert outcome.thread is not None
+        try:
+            agent = await self._agent(outcome.agent)
+            if outcome.model is None or await self._ledger.refusal(outcome.model):
+                return
+            async for event in agent.keep(outcome.thread):
+                if isinstance(event, Used):
+                    await self._ledger.add(agent.name, event.model, event.usage)
+        except Exception:  # the turn is done and answered: what was not noted now is with the next
+            log.exception("upkeep.failed", session=outcome.session)
+
+    async def _stop(self, stop: Item, session: str, sender: str | None) -> str:
+        """End what runs and waits in ``session`` for ``sender`` (None: for anyone); what is left to say where it was
+        said. ``stop`` is the command itself.
+        """
         given_up = await self._inbox.give_up(session, sender)
+        keeping = self._keeping.get(session)
+        was_keeping = keeping is not None and keeping.cancel()
         if not given_up:
-            return NOTHING_RUNS
+            if was_keeping:
+                return STOPPED
+            return NOTHING_RUNS if stop.tries == 1 else NOTHING_RUNS_NOW
+        asked_at = stop.message.address.channel, stop.message.address.account
         item, task = self._running.get(session, (None, None))
         if task is not None and item in given_up:
             task.cancel()
@@ -172,30 +214,38 @@ class Turns:
             address = item.message.address
             adapter = self._adapters[address.channel, address.account]
             if isinstance(adapter, Narrator):
-                told = True
+                told = told or (address.channel, address.account) == asked_at
                 await adapter.fail(address, item.message.id, STOPPED, EXIT_INTERRUPTED)
         return "" if told else STOPPED
 
-    async def _outcome(self, item: Item, adapter: Adapter) -> _Outcome | None:
-        """The turn itself; None for a sender who was blocked or unpaired since the message was accepted."""
+    async def _outcome(self, item: Item, adapter: Adapter) -> Outcome | None:
+        """The turn itself; None where there is nothing to answer here.
+
+        Who the sender is counts now, under the session's lock. One who was blocked or unpaired since the message was
+        accepted is not answered; one whose level or link changed has another session, where the message waits anew: a
+        turn holds the lock of one session only, its own.
+        """
         message = item.message
         if item.tries > MOST_TRIES:
-            return _Outcome(answer=TIRED, code=EXIT_FAILURE)
+            return Outcome(answer=TIRED, code=EXIT_FAILURE)
         route = await self._admit(message)
         if route is None:
+            await self._inbox.done(item, ())
+            return None
+        key = place(message, route.session)
+        if key != item.session:
+            if await self._inbox.move(item, key):
+                self.wake(key)
             return None
         given = commands.given(message)
-        # The level or the link changed since it was accepted: the turn belongs to another session by now.
-        is_own = item.session in (route.session, route.session + ASIDE)
-        async with nullcontext() if is_own else self._alone(route.session):
-            if given is not None:
-                outcome = await self._obey(item, route, given)
-            else:
-                outcome = await self._answer(item, route, adapter)
+        if given is not None:
+            outcome = await self._obey(item, route, given)
+        else:
+            outcome = await self._answer(item, route, adapter)
         outcome.session, outcome.level = route.session, route.scope.level
         return outcome
 
-    async def _obey(self, item: Item, route: Route, given: commands.Given) -> _Outcome:
+    async def _obey(self, item: Item, route: Route, given: commands.Given) -> Outcome:
         message = item.message
         sender = None if route.scope.level is Level.OWNER else message.sender.id
         order = commands.Order(
@@ -204,43 +254,30 @@ class Turns:
             route,
             item.turn,
             agent=lambda: self._agent(route.agent),
-            stop=lambda: self._stop(route.session, sender),
+            stop=lambda: self._stop(item, route.session, sender),
+            charge=partial(self._ledger.add, route.agent),
         )
         answer = await commands.answer(order)
         log.info("command", turn=item.turn, channel=message.address.channel, name=given.name, code=answer.code)
-        return _Outcome(answer=answer.text, code=answer.code)
+        return Outcome(answer=answer.text, code=answer.code, noted=answer.noted)
 
-    async def _answer(self, item: Item, route: Route, adapter: Adapter) -> _Outcome:
+    async def _answer(self, item: Item, route: Route, adapter: Adapter) -> Outcome:
         message = item.message
         try:
             agent = await self._agent(route.agent)
-        except ModelError as error:  # only a person can mend it: to try again would not
+            model = agent.model()
+            refusal = model and await self._ledger.refusal(model.name)
+            if refusal:
+                return Outcome(answer=refusal if route.scope.level is Level.OWNER else NOT_TODAY, code=EXIT_FAILURE)
+            async with _typing(adapter, message.address):
+                question = await self._question(item, route, adapter, agent)
+                async with aclosing(agent.answer(question)) as events:
+                    outcome = await followed(events, message, adapter, partial(self._ledger.add, agent.name))
+        except ModelError as error:  # nothing was kept of the turn; and only a person can mend it
             log.warning("turn.no_model", turn=item.turn, agent=route.agent, reason=str(error))
-            return _Outcome(failure=Failed("refused", str(error)), is_kept=False)
-        outcome = _Outcome()
-        may_interview = not isinstance(adapter, Narrator) or adapter.is_attended(message.address, message.id)
-        async with _typing(adapter, message.address):
-            async for event in agent.answer(_question(item, route, may_interview=may_interview)):
-                match event:
-                    case Delta(text=text):
-                        await adapter.preview(message.address, message.id, text)
-                    case Notice(text=text):
-                        await _notice(adapter, message.address, text)
-                    case Noted(text=text, citation=citation, is_told=is_told):
-                        outcome.noted += 1
-                        if not is_told:
-                            await _notice(adapter, message.address, f"remembered: {text} ({citation})")
-                    case Recalled(citations=citations):
-                        outcome.recalled = citations
-                    case Answered(text=text, model=model, usage=usage, complete=complete):
-                        outcome.answer, outcome.model, outcome.usage = text, model, usage
-                        outcome.code = 0 if complete else EXIT_FAILURE
-                    case Broken(failure=failure):
-                        outcome.failure = failure
-                    case Stepped() | ToolStarted():
-                        pass
-                    case _:
-                        assert_never(event)
+            return Outcome(failure=Failed("refused", str(error)), is_kept=False)
+        outcome.agent, outcome.thread = agent.name, question.thread
+        self._last[agent.name] = agent.clock()
         if outcome.code and outcome.model is None and outcome.failure is None:
             outcome.advice = self._advice(agent.name) or ""
         log.info(
@@ -254,26 +291,54 @@ class Turns:
         )
         return outcome
 
-    async def _finish(self, item: Item, adapter: Adapter, outcome: _Outcome | None) -> None:
+    async def _question(self, item: Item, route: Route, adapter: Adapter, agent: Agent) -> Question:
+        """The message as its agent gets it, with its pictures, and what the same person says until it is answered."""
+        message = item.message
+        text, quotations = _quoted(message)
+        seen = await pictures(message, item.turn, adapter, agent.workspace.root, route.scope)
+        named = [f"[{' '.join((a.kind, one_line(a.name, 80))).strip()}]" for a in message.attachments]
+        named = named if len(seen) < len(named) else []
+
+        async def arrivals() -> Sequence[Question]:
+            later = await self._inbox.following(item)
+            joining = later[: next((n for n, one in enumerate(later) if not _joins(one.message, message)), len(later))]
+            return [await self._question(one, route, adapter, agent) for one in joining]
+
+        return Question(
+            turn=item.turn,
+            session=route.session,
+            scope=route.scope,
+            text="\n".join(part for part in (text, *named) if part),
+            at=message.sent_at,
+            sender=None if message.address.kind == "direct" else message.sender.name or message.sender.id,
+            quotations=quotations,
+            may_interview=not isinstance(adapter, Narrator) or adapter.is_attended(message.address, message.id),
+            images=seen,
+            kind=message.address.kind,
+            arrivals=arrivals,
+        )
+
+    async def _finish(self, item: Item, adapter: Adapter, outcome: Outcome) -> None:
         """The answer is durable in the outbox and the message done, in one transaction; then it is sent."""
-        if outcome is None:
-            await self._inbox.done(item, ())
-            return
         message, failed = item.message, outcome.failure
         narrator = adapter if isinstance(adapter, Narrator) else None
-        said = outcome.answer if failed is None else _apology(failed, outcome, message.address)
-        if outcome.advice and narrator is None and _is_among_owners(outcome, message.address):
+        said = outcome.answer if failed is None else apology(failed, outcome, message.address)
+        if outcome.advice and narrator is None and is_among_owners(outcome, message.address):
             said = f"{said}\n\n{outcome.advice}"  # there is no other place to say it
         reply_to = message.id if narrator or message.address.kind != "direct" else None
         parts = [] if narrator and failed else parts_of(said, message.address, adapter, reply_to)
-        if not await self._inbox.done(item, parts):
+        if narrator:  # it may be shown when whoever asked has long left
+            parts = [replace(part, question=one_line(message.text, LONGEST_QUESTION)) for part in parts]
+        joined = [one for one in await self._inbox.following(item) if one.turn in outcome.joined]
+        if not await self._inbox.done(item, parts, joined):
             return  # it was given up meanwhile
         await self._outbox.wake(parts)
         if narrator is None:
             return
         if failed is not None:
             code = EXIT_TEMPORARY if failed.may_retry else EXIT_FAILURE
-            await narrator.fail(message.address, message.id, said, code)
+            for one in (item, *joined):
+                await narrator.fail(one.message.address, one.message.id, said, code)
             return
         report = TurnReport(
             parts=len(parts),
@@ -282,11 +347,14 @@ class Turns:
             session=outcome.session,
             input_tokens=outcome.usage.input or None,
             output_tokens=outcome.usage.output or None,
+            cost=outcome.cost if outcome.calls else None,
             memories=outcome.recalled,
             remembered=outcome.noted,
             advice=outcome.advice,
         )
         await narrator.done(message.address, message.id, report)
+        for one in joined:  # the answer above is theirs too
+            await narrator.done(one.message.address, one.message.id, TurnReport(parts=0))
 
 
 def place(message: Message, session: str) -> str:
@@ -296,9 +364,14 @@ def place(message: Message, session: str) -> str:
     return session + ASIDE if command and command.at_once else session
 
 
-def _question(item: Item, route: Route, *, may_interview: bool) -> Question:
-    """The message as its agent gets it: what others wrote in it is a quotation, never the sender's own words."""
-    message = item.message
+def _joins(later: Message, message: Message) -> bool:
+    """Whether ``later`` may enter the turn that answers ``message``: the same sender's words at the same place."""
+    same = later.sender.id == message.sender.id and later.address == message.address
+    return same and commands.given(later) is None
+
+
+def _quoted(message: Message) -> tuple[str, tuple[Quotation, ...]]:
+    """The sender's own words, and what others wrote in the message: that is a quotation, never their own."""
     text, quotations = message.text, []
     if message.quote is not None:
         author = message.quote.author or "an earlier message"
@@ -306,34 +379,7 @@ def _question(item: Item, route: Route, *, may_interview: bool) -> Question:
     if message.forwarded_from is not None:
         quotations.append(Quotation(text, f"forwarded from {message.forwarded_from or 'somebody'}"))
         text = FORWARDED
-    files = [f"[{' '.join((a.kind, one_line(a.name, 80))).strip()}]" for a in message.attachments]
-    return Question(
-        turn=item.turn,
-        session=route.session,
-        scope=route.scope,
-        text="\n".join(part for part in (text, *files) if part),
-        at=message.sent_at,
-        sender=None if message.address.kind == "direct" else message.sender.name or message.sender.id,
-        quotations=tuple(quotations),
-        may_interview=may_interview,
-    )
-
-
-def _is_among_owners(outcome: _Outcome, address: Address) -> bool:
-    """Whether nobody else reads what is amiss and how it is mended."""
-    return outcome.level is Level.OWNER and address.kind == "direct"
-
-
-def _apology(failure: Failed, outcome: _Outcome, address: Address) -> str:
-    """What a person reads when the model failed: cause and mend for the owner among themselves, not for others."""
-    if not _is_among_owners(outcome, address):
-        return NOT_NOW if outcome.is_kept else commands.NO_AGENT
-    return f"{failure.message} Your message is kept." if outcome.is_kept else failure.message
-
-
-async def _notice(adapter: Adapter, address: Address, text: str) -> None:
-    if isinstance(adapter, Narrator):
-        await adapter.notice(address, text)
+    return text, tuple(quotations)
 
 
 @asynccontextmanager
@@ -355,7 +401,3 @@ async def _typing(adapter: Adapter, address: Address) -> AsyncIterator[None]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-
-
-def _lane_failed(session: str, error: Exception) -> None:
-    log.error("turns.lane_failed", session=session, exc_info=error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,9 +27,15 @@ def machine_zone(environ: Mapping[str, str] | None = None) -> ZoneInfo | None:
     if named := zone(environ.get("TZ", "").removeprefix(":")):
         return named
     try:
-        return zone(str(_LOCAL.resolve(strict=True)).partition("/zoneinfo/")[2])
+        return _zone_at(os.readlink(_LOCAL))
     except OSError:  # a minimal container has none
         return None
+
+
+@functools.lru_cache(maxsize=1)
+def _zone_at(_target: str) -> ZoneInfo | None:
+    """Where /etc/localtime leads in the end, while it points to the same place."""
+    return zone(str(_LOCAL.resolve(strict=True)).partition("/zoneinfo/")[2])
 
 
 def suggested(name: str) -> str | None:

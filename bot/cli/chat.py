@@ -107,11 +107,11 @@ async def _alone(settings: Settings, talk: _Talk) -> int:
     from adapters.terminal import to_peer
     from bot.app import Hub
     from bot.logs import configure
-    from bot.terminal import terminal_door
+    from bot.terminal import TerminalDoor
 
     configure(talk.home)
     ours, theirs = socket.socketpair()
-    door = terminal_door(connected=ours)
+    door = TerminalDoor(talk.home, connected=ours)
     async with Hub.open(settings, talk.home, [door.adapter]) as hub:
         door.attach(hub)
         serving = asyncio.create_task(hub.run(), name="hub")

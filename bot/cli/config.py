@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from datetime import date, time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,7 @@ from bot.errors import ConfigError, Problem, UsageError
 from bot.home import Home
 
 if TYPE_CHECKING:
-    from bot.config import Settings
+    from bot.config import Draft, Settings
     from bot.config_file import ConfigFile
     from bot.toml_positions import Key
 
@@ -33,7 +33,12 @@ def check(ctx: typer.Context, json: JsonOption = False) -> int:
 
     home: Home = ctx.obj
     settings = load(home)
-    problems = [*settings.degraded.values(), *settings.warnings, *_model_problems(settings, home)]
+    problems = [
+        *settings.degraded.values(),
+        *settings.warnings,
+        *_model_problems(settings, home),
+        *_embedder_problems(settings, home),
+    ]
     if problems:
         lines = ["The settings can be used, but:", *map(str, problems)]
     elif home.config.exists():
@@ -80,9 +85,10 @@ def set_value(ctx: typer.Context, key: KeyArgument, value: ValueArgument, json: 
     file = read(home.config)
     old = _raw(path, file)
     variable = None if any(references(value)) else secret_variable(path, file.data)
+    before = _before(home)
     new = _accepted(home, path, value) if variable is None else _stored(home, path, variable, value)
     _tell(key, _shown(path, old, file), _shown(path, new, file), json)
-    for word in _after_change(home, path):
+    for word in _after_change(home, path, before.agents if before else path):
         output.note(word)
 
 
@@ -113,7 +119,7 @@ def unset(ctx: typer.Context, key: KeyArgument, json: JsonOption = False) -> Non
             remove(home.env_file, variable)
             output.note(f"{variable} is taken out of {home.env_file}.")
     _tell(key, _shown(path, old, file), None, json)
-    for word in _after_change(home, path):
+    for word in _after_change(home, path, path):
         output.note(word)
 
 
@@ -126,27 +132,114 @@ def path(ctx: typer.Context, json: JsonOption = False) -> None:
 
 def _model_problems(settings: Settings, home: Home) -> Iterator[Problem]:
     """Models that can't answer: the name means nothing, or there is no key, no package, no weights."""
+    from bot.models import obstacle
+
+    asked: dict[Key, str | None] = {("models", "default"): None} if settings.models.default is None else {}
+    for key, name in {**asked, **_asked_models(settings)}.items():
+        if problem := obstacle(name, settings, home):
+            yield _placed(_written_at(key, name, settings), problem, home)
+
+
+def _written_at(key: Key, name: str | None, settings: Settings) -> Key:
+    """Where the model that ``key`` asks for is written out: there, or in the table of that name."""
+    table = settings.models.named().get(name or "")
+    return ("models", str(name), "model") if table is not None and table.model else key
+
+
+def _embedder_problems(settings: Settings, home: Home) -> Iterator[Problem]:
+    """The embedder that can't be had."""
+    from bot.models import embedder_obstacle
+
+    if problem := embedder_obstacle(settings, home):
+        yield _placed(("memory", "embedder"), problem, home)
+
+
+def _placed(key: Key, problem: Problem, home: Home) -> Problem:
+    """``problem`` with the setting that it is about, and its line where the file has it."""
     from bot.config import set_by
     from bot.config_file import dotted, read
     from bot.environment import Environment
-    from bot.models import obstacle
 
     file = read(home.config)
-    environment = Environment.of(home)
-    named: dict[Key, str | None] = {("models", "default"): None}
-    named |= {("agents", name, "model"): own.model for name, own in settings.agents.items() if own.model}
-    for key, name in named.items():
-        if problem := obstacle(name, settings, home):
-            setter = set_by(key, file, environment)
-            place = file.position(key) if file.has(key) and setter is None else None
-            yield Problem(
-                f"{setter or dotted(key)}: {problem.message}",
-                problem.mend,
-                dotted(key),
-                file=file.path if place else None,
-                line=place.line if place else None,
-                column=place.column if place else None,
-            )
+    setter = set_by(key, file, Environment.of(home))
+    place = file.position(key) if file.has(key) and setter is None else None
+    return Problem(
+        f"{setter or dotted(key)}: {problem.message}",
+        problem.mend,
+        dotted(key),
+        file=file.path if place else None,
+        line=place.line if place else None,
+        column=place.column if place else None,
+    )
+
+
+def _write(draft: Draft, path: Key, home: Home) -> None:
+    """Write it, unless what it changes is hardly meant. Raises ConfigError and UsageError."""
+    if (before := _before(home)) is not None:
+        _refuse_a_mistyped_agent(draft.settings, before, path)
+        _refuse_a_misnamed_model(draft.settings, before, home)
+    draft.write()
+
+
+def _before(home: Home) -> Settings | None:
+    """The settings as they are, None where they can't be used: this very change may mend them."""
+    from bot.config import load
+
+    try:
+        return load(home)
+    except ConfigError:
+        return None
+
+
+def _refuse_a_mistyped_agent(new: Settings, old: Settings, path: Key) -> None:
+    """A key of an agent that there is none of makes one, with a workspace: not by a slip of the finger."""
+    from bot.spelling import closest
+
+    name = str(path[1]) if len(path) > 2 and path[0] == "agents" else ""
+    if name in new.agents and name not in old.agents and (meant := closest(name, old.agents)):
+        raise UsageError(
+            f"no agent is called {name!r}",
+            f"did you mean {meant!r}? If a new one is meant, make it first: limpet config set agents.{name} {{}}",
+        )
+
+
+def _refuse_a_misnamed_model(new: Settings, old: Settings, home: Home) -> None:
+    """Of what is there already nothing is said: one can't mend two settings at once."""
+    from agents.catalog import misnamed
+    from agents.weights import WeightsStore
+    from bot.config_file import dotted
+
+    weights, before = WeightsStore(home.models), _model_names(old)
+    problems = []
+    for key, name in _model_names(new).items():
+        if before.get(key) != name and (error := misnamed(name, new.models, weights)):
+            problems.append(Problem(f"{dotted(key)}: {error.what}", error.mend, dotted(key)))
+    if problems:
+        raise ConfigError(problems)
+
+
+def _model_names(settings: Settings) -> dict[Key, str]:
+    """Every setting that names a model."""
+    tables: dict[Key, str] = {
+        ("models", name, "model"): own.model for name, own in settings.models.named().items() if own.model
+    }
+    return tables | _asked_models(settings)
+
+
+def _asked_models(settings: Settings) -> dict[Key, str]:
+    """The models that are asked for, each of a list by its place."""
+    from agents.settings import in_order
+
+    settings_of: dict[Key, str | tuple[str, ...] | None] = {
+        ("models", "default"): settings.models.default,
+        ("models", "small"): settings.models.small,
+        **{("agents", name, "model"): own.model for name, own in settings.agents.items()},
+    }
+    return {
+        key if isinstance(value, str) else (*key, index): name
+        for key, value in settings_of.items()
+        for index, name in enumerate(in_order(value))
+    }
 
 
 def _path(key: str) -> Key:
@@ -167,12 +260,13 @@ def _accepted(home: Home, path: Key, text: str) -> Any:
     except tomllib.TOMLDecodeError:
         value = text
     try:
-        Draft.of(home, {path: value}).write()
+        draft = Draft.of(home, {path: value})
     except ConfigError:
         if isinstance(value, str | list | dict):
             raise
-        Draft.of(home, {path: text}).write()  # an id such as 123456789 is a text that looks like a number
-        return text
+        value = text  # an id such as 123456789 is a text that looks like a number
+        draft = Draft.of(home, {path: value})
+    _write(draft, path, home)
     return value
 
 
@@ -194,12 +288,15 @@ def _stored(home: Home, path: Key, variable: str, value: str) -> str:
     return new
 
 
-def _after_change(home: Home, path: Key) -> Iterator[str]:
-    """What to know once ``path`` was changed: who else sets it, which agent can't answer now, who has to be told."""
+def _after_change(home: Home, path: Key, known: Container[object]) -> Iterator[str]:
+    """What to know once ``path`` was changed: who else sets it, what can't work now, who has to be told.
+
+    ``known`` are the agents that are no news.
+    """
     from bot.config import load, set_by
     from bot.config_file import dotted, read
     from bot.environment import Environment, references
-    from bot.health import speechless
+    from bot.health import speechless, unembedded
     from bot.start_record import advice
 
     environment = Environment.of(home)
@@ -209,6 +306,10 @@ def _after_change(home: Home, path: Key) -> Iterator[str]:
         yield f"{setter} in {environment.place(setter)} sets {dotted(path)}, and that wins."
     if path[0] in ("models", "agents"):
         yield from (f"Note: {finding.what} — {finding.mend}" for finding in speechless(load(home), home))
+    if path[0] == "memory":
+        yield from (f"Note: {finding.what} — {finding.mend}" for finding in unembedded(load(home), home))
+    if path[0] == "agents" and len(path) > 1 and str(path[1]) not in known:
+        yield f"{path[1]} is a new agent, with a memory of its own."
     if word := advice(home):
         yield word
 

@@ -34,6 +34,7 @@ COMMANDS = (
         ("search", "get", "changes", "undo", "path", "status", "index", "rebuild", "watch", "bench"),
     ),
     Entry("Look", "status", "is all well? a verdict first"),
+    Entry("Look", "usage", "what the models were used for, and what it cost"),
     Entry("Look", "where", "the folders and files that are yours"),
     Entry("Look", "route", "why a message goes to which agent", ("explain",)),
     Entry("Look", "completion", "Tab completion for bash, zsh and fish"),

@@ -128,7 +128,8 @@ def _asked_model(settings: Settings, home: Home) -> str:
         output.note(f"Model: {model} ({why})" if model else f"Model: {why}")
     question = "Another model, as provider/model? (ollama looks for a local Ollama)"
     while True:
-        chosen = output.ask(question, settings.models.default or "")
+        default = settings.models.default
+        chosen = output.ask(question, default if isinstance(default, str) else "")  # a list stays as it is
         if chosen == "ollama":
             chosen = _local_model(home)
         tried = settings.model_copy(update={"models": settings.models.model_copy(update={"default": chosen})})

@@ -38,7 +38,8 @@ def search(
 
     which = Which(ctx.obj, agent, folder)
     result = which.use(lambda memory: memory.search(query, scope=Scope.home(), limit=limit))
-    for warning in result.warnings:
+    warnings = which.warned(result.warnings)
+    for warning in warnings:
         output.note(warning)
     if not result.hits and not json:
         output.note("Nothing fits that.")
@@ -46,7 +47,7 @@ def search(
     data = {
         "query": query,
         "mode": result.mode,
-        "warnings": result.warnings,
+        "warnings": warnings,
         "hits": [_as_dict(h) for h in result.hits],
     }
     output.result(text, data, as_json=json)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import statistics
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 2.0
 """That a status waits for the index to be brought up to date."""
 
+_LOOK_SECONDS = 0.5
+"""How often ``watch`` looks whether something was taken up."""
+
 _QUESTION = 5
 """Words of a note that ``bench`` asks for."""
 
@@ -34,10 +40,12 @@ def status(ctx: typer.Context, agent: AgentOption = None, folder: FolderOption =
                 await sync(memory)
         return await memory.status()
 
-    found = Which(ctx.obj, agent, folder).use(current)
+    which = Which(ctx.obj, agent, folder)
+    found = which.use(current)
+    found = replace(found, warnings=which.warned(found.warnings))
     how = {
         "hybrid": f"by words and by meaning ({found.embedder})",
-        "keyword": "by words only; by meaning as well: limpet config set memory.embedder static",
+        "keyword": "by words only" + (', as memory.embedder = "none" asks for' if found.embedder == "none" else ""),
         "scan": "by reading every file, without an index",
     }[found.mode]
     rows = [
@@ -63,21 +71,32 @@ def rebuild(
 
 
 def watch(ctx: typer.Context, agent: AgentOption = None, folder: FolderOption = None) -> None:
-    """Keep the index up to date until Ctrl-C, and say what changed. A running hub does this by itself."""
+    """Keep the index up to date until Ctrl-C, and name each file that changed. A running hub does this by itself."""
+
+    which = Which(ctx.obj, agent, folder)
 
     async def follow(memory: Memory) -> None:
+        over = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, over.set)
         report = await sync(memory)
-        last = (await memory.status()).last_sync
+        status = await memory.status()
+        for warning in which.warned(status.warnings):
+            output.note(warning)
         async with memory.watch():
-            output.note(f"{_report(report)}. Watching; Ctrl-C ends it.")
-            while True:
-                await asyncio.sleep(0.5)
+            last, before = status.last_sync, await _files(memory, which)
+            output.note(f"{_report(report, status)}. Watching; Ctrl-C ends it.")
+            while not over.is_set():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_SECONDS):
+                        await over.wait()
                 status = await memory.status()
                 if status.last_sync != last:
-                    last = status.last_sync
-                    output.note(f"{_now()} {_indexed(status)}")
+                    last, now = status.last_sync, await _files(memory, which)
+                    for line in _differences(before, now):
+                        output.result(f"{_now()} {line}", {}, as_json=False)
+                    before = now
 
-    Which(ctx.obj, agent, folder).use(follow)
+    which.use(follow)
 
 
 def bench(
@@ -128,17 +147,33 @@ def _brought(which: Which, *, anew: bool, as_json: bool) -> int:
         return await sync(memory, anew=anew), await memory.status()
 
     report, status = which.use(work)
-    for warning in status.warnings:
+    for warning in which.warned(status.warnings):
         output.note(warning)
-    output.result(_report(report), asdict(report), as_json=as_json)
+    text = f"Made anew: {_indexed(status)}" if anew else _report(report, status)
+    output.result(text, asdict(report), as_json=as_json)
     return 1 if status.mode == "scan" else 0
 
 
-def _report(report: SyncReport) -> str:
+def _report(report: SyncReport, status: MemoryStatus) -> str:
     return (
         f"{count(report.added, 'file')} added, {report.changed} changed, {report.removed} removed, "
-        f"{report.unchanged} unchanged; {count(report.embedded, 'note')} made findable by meaning"
+        f"{report.unchanged} unchanged: {_indexed(status)}"
     )
+
+
+async def _files(memory: Memory, which: Which) -> dict[str, tuple[int, datetime]]:
+    """The size of every file and when it was saved, those of the chats as well: it is the owner who looks."""
+    return {file.path: (file.size, file.saved) for file in await memory.list(scope=which.everything())}
+
+
+def _differences(before: Mapping[str, object], now: Mapping[str, object]) -> Iterator[str]:
+    for path in sorted({*before, *now}):
+        if path not in before:
+            yield f"added {path}"
+        elif path not in now:
+            yield f"removed {path}"
+        elif before[path] != now[path]:
+            yield f"changed {path}"
 
 
 async def _questions(memory: Memory, most: int) -> list[str]:

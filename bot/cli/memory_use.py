@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from bot.spelling import did_you_mean
 if TYPE_CHECKING:
     from bot.home import Home
     from workspaces.memory import Memory, SyncReport
+    from workspaces.scope import Scope
 
 FolderOption: TypeAlias = Annotated[
     Path | None,
@@ -43,12 +45,36 @@ class Which:
     def use(self, work: Callable[[Memory], Awaitable[Result]]) -> Result:
         """Open it and do ``work``. Raises UsageError where there is no such agent or folder."""
         opened = self._opened()
+        logging.getLogger("workspaces").addHandler(logging.NullHandler())  # what is amiss is in the results
 
         async def run() -> Result:
             async with opened as memory:
                 return await work(memory)
 
         return asyncio.run(run())
+
+    def everything(self) -> Scope:
+        """A scope that reads all there is, every chat's notes included."""
+        from bot.config import load
+        from workspaces.scope import CHATS, HOME, SHARED, Level, Scope, area_of
+
+        settings = load(self.home)
+        root = self.folder or settings.workspace(agent_called(self.agent, settings), self.home)
+        chats = (area_of(f"{CHATS}{path.name}/") for path in (root / CHATS).glob("*"))
+        return Scope(HOME, frozenset({HOME, SHARED, *chats}), frozenset(), Level.OWNER)
+
+    def warned(self, warnings: Sequence[str]) -> tuple[str, ...]:
+        """What a memory has to say of itself, and that a stand-in finds the notes, which it learns only by asking."""
+        from bot.config import load
+        from bot.health import STAND_IN
+        from bot.models import embedder_obstacle
+
+        settings = load(self.home)
+        problem = embedder_obstacle(settings, self.home)
+        if problem is None or any(problem.message in warning for warning in warnings):
+            return tuple(warnings)
+        words = STAND_IN.format(name=settings.memory.embedder)
+        return (f"{words[0].upper()}{words[1:]}: {problem}", *warnings)
 
     def _opened(self) -> AbstractAsyncContextManager[Memory]:
         from bot.config import load

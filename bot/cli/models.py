@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,7 +41,7 @@ def list_models(ctx: typer.Context, json: JsonOption = False) -> None:
     agents = {agent: _of_agent(agent, settings, home) for agent in settings.agents}
     weights = _store(home).list()
     keys = found_keys(Environment.of(home).variables)
-    rows = [(f"agent {agent}", own["model"] or "none: notes only", _standing(own)) for agent, own in agents.items()]
+    rows = [(f"agent {agent}", _name(own), _standing(own)) for agent, own in agents.items()]
     rows += [(f"local/{w.name}", _size(w.size), str(w.path) if w.is_whole else f"damaged: {w.path}") for w in weights]
     rows += [(key, "set", "") for key in keys]
     if not weights:
@@ -53,29 +54,54 @@ def list_models(ctx: typer.Context, json: JsonOption = False) -> None:
     output.result(output.table(rows), data, as_json=json)
 
 
-def _of_agent(agent: str, settings: Settings, home: Home) -> dict[str, str | None]:
-    """The model's name and why it is that one (None: notes only), and what keeps it from answering with the mend."""
-    from agents.errors import ModelError
-    from bot.models import choice_of, obstacle
+@contextmanager
+def _refusals(home: Home) -> Iterator[None]:
+    """What the machine refused, with the mend and the exit code that it has everywhere."""
+    from agents.errors import WeightsError
+    from agents.weight_sources import is_no_room
+    from bot.errors import Unavailable
+    from bot.refusals import refusal
 
-    named = settings.agents[agent].model
-    found = obstacle(named, settings, home)
-    model: str | None = named or settings.models.default
+    try:
+        yield
+    except WeightsError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and is_no_room(cause):  # it knows better how much is wanted, and where
+            raise Unavailable(error.what, error.mend) from error
+        if isinstance(cause, OSError) and (told := refusal(cause, home)):
+            raise told from error
+        raise
+
+
+def _of_agent(agent: str, settings: Settings, home: Home) -> dict[str, Any]:
+    """The model's name, what is asked in its place, why it is that one (None: notes only), and what is amiss."""
+    from agents.errors import ModelError
+    from bot.models import choices_of, named_for, obstacle
+
+    names = [name for name in named_for(agent, settings) if name is not None]
     why: str | None = "configured"
     with suppress(ModelError):  # the obstacle says it
-        choice = choice_of(agent, settings, home)
-        model, why = (choice.name, choice.why) if choice else (None, None)
+        choices = choices_of(agent, settings, home)
+        names, why = [choice.name for choice in choices], choices[0].why if choices else None
+    problems = [obstacle(name, settings, home) for name in named_for(agent, settings)]
+    found = next(filter(None, problems), None)
     return {
-        "model": model,
+        "model": names[0] if names else None,
+        "fallbacks": names[1:],
         "why": why,
         "problem": found.message if found else None,
         "mend": found.mend if found else None,
     }
 
 
-def _standing(own: dict[str, str | None]) -> str:
+def _name(own: dict[str, Any]) -> str:
+    return ", then ".join([own["model"], *own["fallbacks"]]) if own["model"] else "none: notes only"
+
+
+def _standing(own: dict[str, Any]) -> str:
     if own["problem"]:
-        return f"can't answer: {own['problem']}" + (f" — {own['mend']}" if own["mend"] else "")
+        what = "one of them can't answer" if own["fallbacks"] else "can't answer"
+        return f"{what}: {own['problem']}" + (f" — {own['mend']}" if own["mend"] else "")
     return own["why"] or ""
 
 
@@ -96,7 +122,8 @@ def pull(
                 advance(bytes_done / bytes_total - done)
                 done = bytes_done / bytes_total
 
-        pulled = _store(ctx.obj).pull(what, sha256=sha256, progress=progress)
+        with _refusals(ctx.obj):
+            pulled = _store(ctx.obj).pull(what, sha256=sha256, progress=progress)
     weights = pulled.weights
     said = {"fetched": "is here", "kept": "was here already, and is whole", "mended": "was damaged, and is mended"}
     text = f"local/{weights.name} {said[pulled.how]} ({_size(weights.size)}): {weights.path}"
@@ -111,5 +138,6 @@ def remove(
     json: JsonOption = False,
 ) -> None:
     """Delete the weights of a model."""
-    _store(ctx.obj).remove(name.removeprefix("local/"))
+    with _refusals(ctx.obj):
+        _store(ctx.obj).remove(name.removeprefix("local/"))
     output.result(f"local/{name.removeprefix('local/')} is removed.", {"removed": name}, as_json=json)

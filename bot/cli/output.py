@@ -45,7 +45,20 @@ def silence_stdout() -> None:
 
 def note(text: str) -> None:
     """Something worth saying that is not the result."""
-    print(text, file=sys.stderr, flush=True)
+    print(_fitting(text), file=sys.stderr, flush=True)
+
+
+def _fitting(text: str) -> str:
+    """``text`` with lines that end between words where standard error is a terminal, and as it is elsewhere."""
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns if sys.stderr.isatty() else 0
+    except (OSError, ValueError):
+        columns = 0
+    if not columns or len(text) < columns // 2:  # a character has two columns at most
+        return text
+    from adapters.terminal.wrapping import wrapped
+
+    return wrapped(text, columns)
 
 
 def fail(message: str, mend: str | None = None, code: int = 1) -> NoReturn:
@@ -66,7 +79,7 @@ def report(error: BotError, *, as_json: bool) -> None:
     }
     if isinstance(error, ConfigError):
         body["problems"] = [problem.as_dict() for problem in error.problems]
-    note(json.dumps({"schema": SCHEMA, "error": body}, ensure_ascii=False))
+    print(json.dumps({"schema": SCHEMA, "error": body}, ensure_ascii=False), file=sys.stderr, flush=True)
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -116,9 +129,9 @@ def ask(question: str, default: str = "", *, secret: bool = False) -> str:
     if secret:
         import getpass
 
-        answer = getpass.getpass(prompt, stream=sys.stderr)
+        answer = getpass.getpass(_fitting(prompt), stream=sys.stderr)
     else:
-        print(prompt, end="", file=sys.stderr, flush=True)
+        print(_fitting(prompt), end="", file=sys.stderr, flush=True)
         answer = sys.stdin.readline()
         if not answer:
             raise EOFError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -96,13 +96,13 @@ def approve(
     """
     home: Home = ctx.obj
     wanted = _level(owner=owner, member=member, guest=guest)
-    waiting, known = _everyone(home)
-    request = _waits(who, waiting)
+    request, person = _meant(who, *_everyone(home))
     if request is not None:
         person, level = _of(request), wanted if wanted is not None else _asked(request, json)
-        _with(home, lambda pairing, _: pairing.approve(request.code, level))
+        if _with(home, lambda pairing, _: pairing.approve(request.code, level)) is None:
+            output.fail(f"the code {request.code} waits no longer", "see who does, and who is in: limpet pairing list")
     else:
-        person = _find(who, known)
+        assert person is not None, "one of the two is meant"
         level = _changed(person, wanted)
         if level is not person.level:
             _with(home, lambda _, people: people.give(person.channel, person.sender, level, person.name))
@@ -118,10 +118,10 @@ def approve(
 def revoke(ctx: typer.Context, who: AccountArgument, json: JsonOption = False) -> None:
     """Send a person away: the next message is a stranger's. What was noted with them stays where it is."""
     home: Home = ctx.obj
-    waiting, known = _everyone(home)
-    if request := _waits(who, waiting):
+    request, person = _meant(who, *_everyone(home))
+    if person is None:
+        assert request is not None, "one of the two is meant"
         raise UsageError(f"{who} only waits with a code", f"end it: limpet pairing deny {request.code}")
-    person = _find(who, known)
     if person.place:
         output.fail(f"{person.account} is {_called(person.level)} by {person.place}", "take it out there")
     _with(home, lambda _, people: people.take_away(person.channel, person.sender))
@@ -173,24 +173,31 @@ def _changed(person: _Known, wanted: Level | None) -> Level:
     return wanted
 
 
-def _find(who: str, known: Iterable[_Known]) -> _Known:
-    """The one person of that id. Ends the command where there is none, or several."""
-    found = [person for person in known if who.strip() in (person.account, person.sender)]
-    if not found:
-        called = [p.account for p in known if p.name and p.name.casefold() == who.strip().casefold()]
+def _meant(
+    who: str, waiting: Sequence[PairingRequest], known: Sequence[_Known]
+) -> tuple[PairingRequest | None, _Known | None]:
+    """The one account of that code or id: its request where it waits, itself where it is known; never None twice.
+
+    Ends the command where there is none, or several.
+    """
+    from bot.pairing import spelled
+
+    said = who.strip()
+    asking = {
+        _of(request).account: request
+        for request in waiting
+        if request.code == spelled(who) or said in (_of(request).account, request.sender)
+    }
+    found = {person.account: person for person in known if said in (person.account, person.sender)}
+    accounts = sorted({*asking, *found})
+    if len(accounts) > 1:
+        raise UsageError(f"{who!r} fits several accounts", f"say which: {' or '.join(accounts)}")
+    if not accounts:
+        called = [p.account for p in known if p.name and p.name.casefold() == said.casefold()]
         if called:
             output.fail(f"{who!r} is a name, and names change hands", f"say the account: {' or '.join(called)}")
         output.fail(f"nobody is known as {who!r}, and no such code waits", "see who is: limpet pairing list")
-    if len(found) > 1:
-        accounts = " or ".join(person.account for person in found)
-        raise UsageError(f"{who!r} is the id of several accounts", f"say which: {accounts}")
-    return found[0]
-
-
-def _waits(who: str, waiting: Iterable[PairingRequest]) -> PairingRequest | None:
-    """The request with this code, or of this account."""
-    code = "".join(who.split()).replace("-", "").upper()
-    return next((r for r in waiting if r.code == code or who.strip() in (f"{r.channel}:{r.sender}", r.sender)), None)
+    return asking.get(accounts[0]), found.get(accounts[0])
 
 
 def _of(request: PairingRequest) -> _Known:
@@ -242,7 +249,7 @@ def _in_settings(home: Home) -> Iterator[_Known]:
 
 def _with(home: Home, use: Callable[[Pairing, People], Awaitable[Result]]) -> Result:
     """Use the tables of ``home``, a running hub or none."""
-    from bot.app import now
+    from bot.clock import now
     from bot.pairing import Pairing
     from bot.people import People
     from bot.state import State

@@ -84,7 +84,8 @@ def _account(settings: Settings, channel: str) -> str:
 
 async def _judge(settings: Settings, home: Home, message: Message) -> tuple[Verdict, Explanation | None]:
     from bot.access import Decision
-    from bot.app import Gate, now
+    from bot.app import Gate
+    from bot.clock import now
     from bot.people import People
     from bot.state import State
 

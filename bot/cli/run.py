@@ -47,7 +47,7 @@ async def _serve(settings: Settings, home: Home, record: StartRecord) -> int:
     from bot.health import amiss
     from bot.logs import configure
     from bot.settings import secrets_in
-    from bot.terminal import terminal_door
+    from bot.terminal import TerminalDoor
 
     configure(home, secrets=secrets_in(settings), to_stderr=True)
     log = structlog.get_logger(__name__)
@@ -58,7 +58,7 @@ async def _serve(settings: Settings, home: Home, record: StartRecord) -> int:
         log.error("not_ready", reason=finding.what, mend=finding.mend)
     for warning in settings.warnings:
         log.warning("settings", problem=warning.what, mend=warning.mend)
-    door = terminal_door(listen=home.socket)
+    door = TerminalDoor(home, listen=home.socket)
     async with Hub.open(settings, home, [door.adapter, *channels], watch=True) as hub:
         door.attach(hub)
         serving = asyncio.create_task(hub.run(), name="hub")

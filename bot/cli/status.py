@@ -132,7 +132,7 @@ async def _stored(home: Home) -> _Stored:
 
 
 async def _read(state: State) -> _Stored:
-    from bot.app import now
+    from bot.clock import now
     from bot.health import read_health
 
     moment = now()
@@ -178,15 +178,15 @@ def _channels(settings: Settings, home: Home, stored: _Stored, *, is_running: bo
 
 def _models(settings: Settings, home: Home) -> dict[str, str | None]:
     from agents.errors import ModelError
-    from bot.models import choice_of
+    from bot.models import choices_of
 
     models: dict[str, str | None] = {}
     for agent in settings.agents:
         try:
-            choice = choice_of(agent, settings, home)
+            choices = choices_of(agent, settings, home)
         except ModelError:  # one of the findings
-            choice = None
-        models[agent] = choice.name if choice else None
+            choices = ()
+        models[agent] = choices[0].name if choices else None
     return models
 
 
@@ -206,10 +206,12 @@ def _findings(
     record: StartRecord | None,
 ) -> Iterator[Finding]:
     """The worst first. What a running hub knows of itself counts for more than what this process would find."""
-    from bot.health import amiss
+    from bot.health import amiss, cramped
 
     if stored.flaw is not None:
         yield stored.flaw
+    else:
+        yield from cramped(home)
     restart = f"restart it: kill {hub}, then limpet run"
     yield from (Finding(*problem) for problem in record.problems) if record is not None else amiss(settings, home)
     for path in record.changed(home) if record is not None else ():
@@ -248,7 +250,7 @@ def _lines(status: Status) -> Iterator[str]:
     rows = [row[:-1] for row in channel_rows(on)]  # what is not well with one is among the findings
     yield from ("channel   " + row for row in output.table(rows).splitlines()[:3])
     for agent, model in list(status.models.items())[:2]:
-        yield f"agent     {agent}: {model or 'no model, notes only'}, {status.notes[agent]} note files"
+        yield f"agent     {agent}: {model or 'no model, notes only'}, {_counted(status.notes[agent], 'note file')}"
     if status.waiting or status.unsent:
         yield f"waiting   {status.waiting} to answer, {status.unsent} to send"
     if status.pairing:
@@ -282,7 +284,7 @@ def _ago(moment: str | None) -> str:
     """How long ago, in one unit; "never" for None."""
     if moment is None:
         return "never"
-    from bot.app import now
+    from bot.clock import now
 
     seconds = max(0, int((now() - datetime.fromisoformat(moment)).total_seconds()))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):

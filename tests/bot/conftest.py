@@ -66,13 +66,14 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def serve(home: Home, door: FakeAdapter) -> Serve:
-    """A running hub over ``door`` and a model server; ``channel`` and ``top`` are further lines of its settings."""
+    """A running hub over ``door`` and a model server; ``channel``, ``top`` and ``models`` are further lines of its
+    settings."""
 
     @asynccontextmanager
-    async def serve(server: ModelServer, channel: str = OPEN, top: str = "") -> AsyncIterator[Hub]:
+    async def serve(server: ModelServer, channel: str = OPEN, top: str = "", models: str = "") -> AsyncIterator[Hub]:
         home.root.mkdir(exist_ok=True)
         home.config.write_text(
-            f'{top}\n[models]\ndefault = "openai/fake"\nbase_url = "{server.url}"\n\n'
+            f'{top}\n[models]\ndefault = "openai/fake"\nbase_url = "{server.url}"\n{models}\n\n'
             f'[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n{channel}'
         )
         async with Hub.open(load(home, {}), home, [door]) as hub:

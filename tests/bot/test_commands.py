@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adapters.message import Address, Attachment, Message, Sender
+from agents.notebook import LEADS_OUT, NOT_DONE, NOTHING_TO_TAKE_BACK, STAYS
 from bot import commands, turns
 from bot.commands import COMMANDS, Given
 from bot.home import Home
@@ -207,7 +208,7 @@ async def test_a_command_stays_in_its_scope(serve: Serve, door: FakeAdapter, hom
     async with ModelServer() as server, serve(server, top=OWNER):
         await noted(home, "the safe opens with canary-7")
         answers = await said(door, "/memory search safe canary", "/memory today", "/undo", sender="2")
-        assert answers == [commands.NOT_FOUND, commands.NOTHING_TODAY, commands.NOTHING_TO_UNDO]
+        assert answers == [commands.NOT_FOUND, commands.NOTHING_TODAY, NOTHING_TO_TAKE_BACK]
         whole = await said(door, "/status", "/whoami", "/help", "/memory", sender="2")
         assert "canary" not in "".join(whole)
         (mine,) = await said(door, "/memory search safe")
@@ -239,7 +240,7 @@ async def test_undo_takes_back_the_last_note_and_says_which(serve: Serve, door: 
     assert undone.startswith("Taken back from memory/")
     assert undone.endswith(" The dog is called Biscuit.")
     assert again.endswith(" older")
-    assert empty == commands.NOTHING_TO_UNDO
+    assert empty == NOTHING_TO_TAKE_BACK
     assert not list((home.workspace("main") / "memory").glob("*.md"))
 
 
@@ -248,7 +249,9 @@ async def test_undo_leaves_a_persons_edit_alone_and_says_so(serve: Serve, door: 
         await noted(home, "my note")
         (file,) = (home.workspace("main") / "memory").glob("*.md")
         file.write_text(file.read_text().replace("my note", "my better note"))
-        assert await said(door, "/undo") == [commands.STAYS.format(path=f"memory/{file.name}")]
+        assert await said(door, "/undo") == [
+            STAYS.format(path=f"memory/{file.name}", reason="These lines were changed or removed since.")
+        ]
         assert "my better note" in file.read_text()
 
 
@@ -287,7 +290,7 @@ async def test_what_changes_something_waits_its_turn_and_the_rest_does_not(serve
         server.release()
         late = [sent.text for sent in (await door.wait_sent(5))[3:]]
     assert "slow" not in early
-    assert late == ["slow", commands.NOTHING_TO_UNDO]
+    assert late == ["slow", NOTHING_TO_TAKE_BACK]
 
 
 async def test_a_stop_is_heard_however_many_turns_are_running(serve: Serve, door: FakeAdapter) -> None:
@@ -306,6 +309,16 @@ async def test_whoami_says_id_level_and_where_notes_go(serve: Serve, door: FakeA
     assert owner == "You are Ann (telegram:1), my owner. What you ask me to note goes into the home memory."
     assert guest == "You are Ann (telegram:2), a guest. What you ask me to note is kept for this chat alone."
     assert "the group -5;" in group
+
+
+async def test_the_owner_is_called_as_user_md_says(serve: Serve, door: FakeAdapter, home: Home) -> None:
+    async with ModelServer() as server, serve(server, top=OWNER):
+        await said(door, "/whoami")
+        (home.workspace("main") / "USER.md").write_text("# User\n\n- Name: Ann Smith\n", encoding="utf-8")
+        (owner,) = await said(door, "/whoami")
+        (guest,) = await said(door, "/whoami", sender="2")
+    assert owner.startswith("You are Ann Smith (telegram:1), my owner.")
+    assert guest.startswith("You are Ann (telegram:2), a guest."), "it says who the owner is"
 
 
 async def test_a_name_in_an_answer_is_one_harmless_line(serve: Serve, door: FakeAdapter) -> None:
@@ -330,19 +343,80 @@ async def test_status_is_short_and_says_what_answers(serve: Serve, door: FakeAda
     assert "by words and by meaning" in answer
 
 
-async def test_a_model_that_cant_be_had_is_explained_to_the_owner_alone(
-    serve: Serve, door: FakeAdapter, home: Home
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ('[agents.main]\nmodel = "nonsense"\n', "provider/model"),
+        ('[memory]\nembedder = "local/nonsense"\n', "no weights of that name"),
+    ],
+)
+async def test_what_cant_be_had_is_explained_to_the_owner_alone(
+    serve: Serve, door: FakeAdapter, broken: str, why: str
 ) -> None:
     async with ModelServer() as server:
-        broken = '[agents.main]\nmodel = "nonsense"\n'
         async with serve(server, GROUP + broken, OWNER):
-            mine = await said(door, "/status", "/undo", "hello there")
-            others = await said(door, "/status", "/undo", "hello there", sender="2")
+            mine = await said(door, "/status", "hello there")
+            others = await said(door, "/status", "hello there", sender="2")
             others += await said(door, "/status", "hello there", chat="-5")
         assert server.requests == []
-    assert all("nonsense" in answer and "provider/model" in answer for answer in mine)
-    assert not any("nonsense" in answer or "provider" in answer for answer in others)
-    assert others[1:3] == [commands.NO_AGENT, commands.NO_AGENT]
+    assert all("nonsense" in answer and why in answer for answer in mine)
+    assert not any("nonsense" in answer or why in answer for answer in others)
+    assert others[1] == commands.NO_AGENT
+
+
+async def test_what_needs_no_model_works_where_none_can_be_had(serve: Serve, door: FakeAdapter, home: Home) -> None:
+    """The memory is there: whoever lost the model still reads it and takes notes back."""
+    async with ModelServer() as server, serve(server, '[agents.main]\nmodel = "nonsense"\n', OWNER):
+        await noted(home, "the dog is called Biscuit")
+        found, today, undone, status = await said(door, "/memory search dog", "/memory today", "/undo", "/status")
+    assert "Biscuit" in found
+    assert "Biscuit" in today
+    assert undone.endswith(" the dog is called Biscuit")
+    lines = [line.lstrip("•- ") for line in status.splitlines()]
+    assert lines[0] == "agent: main"
+    assert lines[1].startswith("model: none can be had: ")
+    assert lines[2] == "memory: searched by words and by meaning"
+
+
+@pytest.mark.parametrize("given", ["/memory today", "/undo"])
+async def test_a_memory_that_leads_elsewhere_is_not_followed(
+    serve: Serve, door: FakeAdapter, home: Home, tmp_path: Path, given: str
+) -> None:
+    """Said in words, in each of its tries: a fault would be an apology after three of them."""
+    async with ModelServer() as server, serve(server, top=OWNER):
+        await noted(home, "my note")
+        folder = home.workspace("main") / "memory"
+        (note,) = folder.glob("*.md")
+        folder.rename(tmp_path / "elsewhere")
+        folder.symlink_to(tmp_path / "elsewhere")
+        before = note.read_bytes()
+        (answer,) = await said(door, given)
+        assert answer == LEADS_OUT.format(path=f"memory/{note.name}")
+        assert note.read_bytes() == before
+
+
+async def test_a_disk_that_refuses_is_told_and_names_no_place(serve: Serve, door: FakeAdapter, home: Home) -> None:
+    async with ModelServer() as server, serve(server, top=OWNER):
+        await noted(home, "my note")
+        (note,) = (home.workspace("main") / "memory").glob("*.md")
+        note.unlink()
+        note.mkdir()
+        (answer,) = await said(door, "/undo")
+    assert answer == NOT_DONE.format(why="Is a directory")
+
+
+async def test_a_line_that_was_taken_out_is_put_back_and_shown(serve: Serve, door: FakeAdapter, home: Home) -> None:
+    """Whatever the write was, what became of it is said: never that something was taken back that was not there."""
+    async with ModelServer() as server, serve(server, top=OWNER):
+        await noted(home, "the dog is called Biscuit")
+        index = home.index("main")
+        async with Memory.open(home.workspace("main"), index, history=home.history("main")) as memory:
+            (note,) = (file.path for file in await memory.list(scope=Scope.home()) if file.day)
+            await memory.update(note, "Biscuit", "Rex", scope=Scope.home())
+            await memory.delete(note, "Rex", scope=Scope.home())
+        first, second = await said(door, "/undo", "/undo")
+    assert re.fullmatch(rf"Put back into {note}: \d\d:\d\d the dog is called Rex", first)
+    assert re.fullmatch(rf"Taken back from {note}: .*Rex\s+Put back into {note}: .*Biscuit", second)
 
 
 @pytest.mark.parametrize(

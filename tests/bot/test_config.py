@@ -485,6 +485,8 @@ def test_every_key_has_an_example_that_is_accepted(tmp_path: Path) -> None:
         if key[0] == "bindings":  # most of its keys say something only beside others
             text = '[channels.telegram]\n[[bindings]]\nagent = "main"\nchannel = "telegram"\nspace = "1"\nchat = "2"'
             text += f"\n{key[-1]} = {toml_value(example_of(field))}" if f"\n{key[-1]} =" not in text else ""
+        if str(key[-1]).startswith("price_"):  # one price says nothing without the other
+            text += "".join(f"\n{name} = 1" for name in ("price_input", "price_output") if name != key[-1])
         environment = Environment({"TELEGRAM_BOT_TOKEN": TOKEN, "OPENAI_API_KEY": "k"}, tmp_path / ".env")
         build(ConfigFile(tmp_path / "limpet.toml", text), environment)
 

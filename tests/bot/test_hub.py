@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from adapters.message import Edited, Moved, Quote
-from bot import turns
+from bot import outcome, turns
 from bot.app import Hub
 from bot.config import load
 from bot.home import Home
@@ -213,7 +213,7 @@ async def test_the_owner_is_told_why_and_a_guest_is_not(serve: Serve, door: Fake
         await door.says(door.message("hello guest here", sender="2"))
         sent = {s.part.address.chat: s.text for s in await door.wait_sent(2)}
     assert "Your message is kept." in sent["1"]
-    assert sent["2"] == turns.NOT_NOW
+    assert sent["2"] == outcome.NOT_NOW
 
 
 async def test_what_a_provider_says_is_for_nobody_in_a_group(serve: Serve, door: FakeAdapter) -> None:
@@ -231,7 +231,7 @@ async def test_what_a_provider_says_is_for_nobody_in_a_group(serve: Serve, door:
                 await door.says(
                     door.message(f"give me a {status}", sender=sender, chat="-5", kind="group", mentions_me=True)
                 )
-            assert {sent.text for sent in (await door.wait_sent(before + 2))[before:]} == {turns.NOT_NOW}
+            assert {sent.text for sent in (await door.wait_sent(before + 2))[before:]} == {outcome.NOT_NOW}
         await door.says(door.message("give me a 400", sender="1"))
         assert "canary" in (await door.wait_sent(before + 3))[-1].text
 

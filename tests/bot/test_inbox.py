@@ -96,6 +96,34 @@ async def test_a_dead_processes_messages_are_adopted_and_a_live_ones_are_not_tou
     assert await mine.claim("u") is None, "an account that does not run here"
 
 
+async def test_a_message_that_moves_waits_there_by_when_it_came(state: State, clock: Clock) -> None:
+    """As if no turn had been begun on it, and durably: whoever takes over finds it there."""
+    dead, inbox = inbox_of(state, clock, "dead"), inbox_of(state, clock, "mine")
+    for number, session in enumerate(["old", "new", "old"]):
+        await dead.put(said(str(number)), session)
+    for _ in range(2):
+        item = await dead.claim("old")
+        assert item is not None
+        assert await dead.move(item, "new") is True
+    assert await dead.claim("old") is None
+    assert await inbox.adopt([("telegram", "telegram")], lambda owner: False) == ["new"]
+    for expected in ("0", "1", "2"):
+        item = await inbox.claim("new")
+        assert item is not None
+        assert (item.message.id, item.tries, item.session) == (expected, 1, "new")
+        assert await inbox.done(item, ()) is True
+
+
+async def test_what_has_ended_moves_nowhere(state: State, clock: Clock) -> None:
+    inbox = inbox_of(state, clock)
+    await inbox.put(said("1"), "old")
+    item = await inbox.claim("old")
+    assert item is not None
+    assert await inbox.give_up("old", None) == [item]
+    assert await inbox.move(item, "new") is False
+    assert await inbox.claim("new") is None
+
+
 async def test_what_was_given_up_is_answered_no_more(state: State, clock: Clock) -> None:
     """Also where a turn on it had begun: whoever ends it first has the last word."""
     inbox = inbox_of(state, clock)

@@ -11,7 +11,7 @@ import pytest
 from bot.lanes import Lanes
 
 
-def _raise(key: str, error: Exception) -> None:
+async def _raise(key: str, error: Exception) -> None:
     raise AssertionError(key) from error
 
 
@@ -106,13 +106,38 @@ async def test_a_fault_in_one_lane_is_reported_tried_again_and_stops_no_other() 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    lanes = Lanes(work, failed=lambda key, error: failed.append((key, str(error))), sleep=sleep)
+    async def told(key: str, error: Exception) -> None:
+        failed.append((key, str(error)))
+
+    lanes = Lanes(work, failed=told, sleep=sleep)
     lanes.wake("bad")
     lanes.wake("good")
     await lanes.idle()
     assert failed == [("bad", "full")] * 7
     assert sorted(done) == ["bad", "good"]
     assert waits == [1, 2, 4, 8, 16, 30, 30]
+
+
+async def test_close_does_not_wait_for_a_lane_that_rests() -> None:
+    """With a full disk a lane may rest for half a minute, and whoever leaves must not wait for it."""
+    resting = asyncio.Event()
+
+    async def work(_: str) -> bool:
+        raise RuntimeError("full")
+
+    async def told(_: str, __: Exception) -> None:
+        pass
+
+    async def sleep(_: float) -> None:
+        resting.set()
+        await asyncio.Event().wait()
+
+    lanes = Lanes(work, failed=told, sleep=sleep)
+    lanes.wake("a")
+    await resting.wait()
+    async with asyncio.timeout(5):
+        await lanes.close(60)
+        await lanes.idle()
 
 
 @pytest.mark.parametrize("grace", [0.0, 5.0])

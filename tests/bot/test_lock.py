@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -103,3 +104,30 @@ def test_a_holder_that_has_not_said_who_it_is_yet_is_waited_for(tmp_path: Path) 
         writing.start()
         assert Lock(path).holder() == 4711
         writing.join()
+
+
+def test_what_a_start_that_failed_has_left_is_swept_away(tmp_path: Path) -> None:
+    """One that is just starting looks the same, and is left alone."""
+    folder = tmp_path / "instances"
+    folder.mkdir()
+    old, young, dead = folder / "a.new", folder / "b.new", folder / "c.lock"
+    for path in (old, young, dead):
+        path.touch()
+    os.utime(old, (0, 0))
+    with Instances(folder).join() as own:
+        assert {path.name for path in folder.iterdir()} == {"b.new", f"{own}.lock"}
+    assert list(folder.iterdir()) == [young]
+
+
+def test_a_lock_that_can_not_be_written_is_let_go_and_leaves_no_instance(tmp_path: Path) -> None:
+    """As on a full disk: in a process of its own, since the limit can't be raised again."""
+    code = (
+        "import resource, sys\nfrom pathlib import Path\nfrom bot.instance import Instances\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "try:\n    with Instances(Path(sys.argv[1])).join(): pass\n"
+        "except OSError as error: print(error.filename)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(str(tmp_path))
+    assert done.stdout.endswith(".new\n")
+    assert list(tmp_path.iterdir()) == []

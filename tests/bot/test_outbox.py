@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from adapters.adapter import Capabilities
 from adapters.errors import (
     Absent,
     AdapterError,
@@ -166,27 +167,125 @@ async def test_a_revoked_token_keeps_the_parts_until_it_is_mended(state: State, 
     assert [s.text for s in adapter.sent] == ["1"]
 
 
-async def test_a_crash_while_sending_sends_once_more_marked_and_then_never_again(state: State, clock: Clock) -> None:
+async def crashed(state: State, part: int) -> None:
+    """The process died while it sent this part, of whatever turns there are."""
+    async with state.transaction() as db:
+        await db.execute("UPDATE outbox SET state = 'attempting' WHERE state = 'pending' AND part = ?", (part,))
+
+
+async def test_a_crash_while_sending_sends_once_more_and_says_so_and_then_never_again(
+    state: State, clock: Clock
+) -> None:
+    """The answer itself stays as it was: what is said of it is a part of its own."""
     adapter = FakeAdapter()
     outbox = outbox_of(state, clock, adapter)
+    part = Part(CHAT, FormattedText("bold", (Span("bold", 0, 4),)), reply_to="17")
     async with state.transaction() as db:
-        await outbox.add(db, "t", [Part(CHAT, FormattedText("bold", (Span("bold", 0, 4),)))])
-        await db.execute("UPDATE outbox SET state = 'attempting'")
+        await outbox.add(db, "t", [part])
     before = await state.rows("SELECT body FROM outbox")
+    await crashed(state, 0)
     after = outbox_of(state, clock, adapter, owner="after the crash")
-    await after.recover(nobody)
+    assert await after.recover(nobody) == 2
     await after.idle()
-    (sent,) = adapter.sent
-    assert sent.text == REPEATED + "bold"
-    (span,) = sent.part.text.spans
-    assert sent.text[span.start : span.end] == "bold"
+    assert [(s.text, s.part.reply_to, s.key) for s in adapter.sent] == [(REPEATED, "17", "t/-2"), ("bold", "17", "t/0")]
+    assert adapter.sent[1].part == part
     async with state.transaction() as db:
-        await db.execute("UPDATE outbox SET state = 'attempting', body = ?", before[0])
+        await db.execute("UPDATE outbox SET state = 'attempting', body = ? WHERE part = 0", before[0])
     again = outbox_of(state, clock, adapter, owner="after the next")
     await again.recover(nobody)
     await again.idle()
-    assert [s.text for s in adapter.sent[1:]] == [UNSURE]
-    assert await state.rows("SELECT state, body FROM outbox ORDER BY id") == [("uncertain", ""), ("sent", "")]
+    assert [s.text for s in adapter.sent[2:]] == [UNSURE]
+    assert await state.rows("SELECT part, state, body FROM outbox ORDER BY id") == [
+        (0, "uncertain", ""),
+        (-2, "sent", ""),
+        (-1, "sent", ""),
+    ]
+
+
+async def test_nothing_is_said_where_a_repetition_is_known_by_its_key(state: State, clock: Clock) -> None:
+    """A console that has shown the part would be left with the word alone."""
+    adapter = FakeAdapter(capabilities=Capabilities(text_limit=0, idempotent=True))
+    outbox = outbox_of(state, clock, adapter)
+    async with state.transaction() as db:
+        await outbox.add(db, "t", parts("1"))
+    await crashed(state, 0)
+    after = outbox_of(state, clock, adapter, owner="after the crash")
+    await after.recover(nobody)
+    await after.idle()
+    assert [(s.text, s.key) for s in adapter.sent] == [("1", "t/0")]
+
+
+async def test_each_part_that_may_come_twice_is_spoken_of_right_before_it(state: State, clock: Clock) -> None:
+    """Also where what others left to send in this chat goes first, and where a second crash cuts off another part."""
+    adapter = FakeAdapter(faults=[None, None, None, Absent("the process dies here")])
+    elder = outbox_of(state, clock, adapter, owner="elder")
+    before = outbox_of(state, clock, adapter, owner="before")
+    async with state.transaction() as db:
+        await elder.add(db, "s", parts("0"))
+        await before.add(db, "t", parts("1", "2", "3"))
+        await db.execute("UPDATE outbox SET state = 'attempting' WHERE turn = 't' AND part = 0")
+    after = outbox_of(state, clock, adapter, owner="after the crash")
+    await after.recover(nobody)
+    await after.idle()
+    assert [s.text for s in adapter.sent] == ["0", REPEATED, "1"]
+    await crashed(state, 1)
+    again = outbox_of(state, clock, adapter, owner="after the next")
+    await again.recover(nobody)
+    await again.idle()
+    assert [s.text for s in adapter.sent[3:]] == [REPEATED, "2", "3"]
+
+
+@pytest.mark.parametrize("error", [Unreachable("down"), RateLimited("429", 1), Rejected("no", formatting=True)])
+async def test_that_a_part_may_come_twice_is_said_once_however_often_it_is_tried(
+    state: State, clock: Clock, error: AdapterError
+) -> None:
+    adapter = FakeAdapter(faults=[None, error])
+    outbox = outbox_of(state, clock, adapter)
+    async with state.transaction() as db:
+        await outbox.add(db, "t", [Part(CHAT, FormattedText("x" * 4096, (Span("bold", 0, 1),)))])
+    await crashed(state, 0)
+    after = outbox_of(state, clock, adapter, owner="after the crash")
+    await after.recover(nobody)
+    await after.idle()
+    assert [s.text for s in adapter.sent] == [REPEATED, "x" * 4096]
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_crash_while_that_is_said_loses_no_part_and_claims_none_to_be_lost(
+    state: State, clock: Clock, again: bool
+) -> None:
+    """What the outbox says of itself may be missing; the answer may not."""
+    adapter = FakeAdapter(faults=[Absent("the process dies here")] * 2)
+    outbox = outbox_of(state, clock, adapter)
+    async with state.transaction() as db:
+        await outbox.add(db, "t", parts("1"))
+    await crashed(state, 0)
+    for number in range(1 + again):
+        after = outbox_of(state, clock, adapter, owner=f"after crash {number}")
+        await after.recover(nobody)
+        await after.idle()
+        await crashed(state, -2)
+    adapter.faults = []
+    last = outbox_of(state, clock, adapter, owner="the last")
+    await last.recover(nobody)
+    await last.idle()
+    assert [s.text for s in adapter.sent] == ([] if again else [REPEATED]) + ["1"]
+    assert await states(state) == ["sent", "uncertain" if again else "sent"]
+
+
+@pytest.mark.parametrize("error", [Ambiguous("read timeout"), Rejected("blocked")])
+async def test_what_is_said_ahead_and_does_not_arrive_stands_in_no_ones_way(
+    state: State, clock: Clock, error: AdapterError
+) -> None:
+    adapter = FakeAdapter(faults=[error])
+    outbox = outbox_of(state, clock, adapter)
+    async with state.transaction() as db:
+        await outbox.add(db, "t", parts("1"))
+    await crashed(state, 0)
+    after = outbox_of(state, clock, adapter, owner="after the crash")
+    await after.recover(nobody)
+    await after.idle()
+    assert [s.text for s in adapter.sent] == ["1"], "and no word that the part before it may be missing"
 
 
 async def test_the_same_turn_is_put_once(state: State, clock: Clock) -> None:
@@ -230,19 +329,6 @@ async def test_a_living_processes_parts_are_its_own(state: State, clock: Clock) 
     assert await mine.recover(nobody) == 1
     await mine.idle()
     assert [s.text for s in adapter.sent] == ["theirs"]
-
-
-async def test_a_marker_that_makes_a_part_too_long_goes_ahead_of_it(state: State, clock: Clock) -> None:
-    adapter = FakeAdapter()
-    outbox = outbox_of(state, clock, adapter)
-    async with state.transaction() as db:
-        await outbox.add(db, "t", parts("x" * 4090))
-        await db.execute("UPDATE outbox SET state = 'attempting'")
-    after = outbox_of(state, clock, adapter, owner="after the crash")
-    await after.recover(nobody)
-    await after.idle()
-    assert [s.text for s in adapter.sent] == [REPEATED.strip(), "x" * 4090]
-    assert await states(state) == ["sent"]
 
 
 async def test_a_part_that_was_never_committed_is_not_sent(state: State, clock: Clock) -> None:
@@ -357,8 +443,8 @@ async def test_a_chat_that_moved_while_we_were_down(state: State, clock: Clock, 
     after = outbox_of(state, clock, adapter, owner="after the crash")
     await after.recover(nobody)
     await after.idle()
-    marker = REPEATED if state_then == "attempting" else ""
-    assert adapter.seen == [(marker + "1", NEW.chat, None), ("2", NEW.chat, None)]
+    marker = [(REPEATED, NEW.chat, None)] if state_then == "attempting" else []
+    assert adapter.seen == [*marker, ("1", NEW.chat, None), ("2", NEW.chat, None)]
 
 
 @pytest.mark.parametrize("to_chat", ["-5", "-1005", "-7"])

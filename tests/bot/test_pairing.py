@@ -12,6 +12,7 @@ from bot.people import People
 from bot.state import State
 from tests.bot.conftest import Clock
 from tests.fakes.adapter import FakeAdapter
+from workspaces.database import sqlite
 from workspaces.scope import Level
 
 DOOR = FakeAdapter("telegram", "telegram")
@@ -184,6 +185,36 @@ async def test_whoever_had_a_code_pushes_out_nobody(pairing: Pairing, clock: Clo
     assert await ask(pairing, "1") is None
     clock.move(seconds=LIFETIME.total_seconds())
     assert await ask(pairing, "1"), "there is room again"
+
+
+@pytest.mark.parametrize("stage", ["INSERT ON people", "DELETE ON pairing"])
+async def test_an_approval_is_whole_or_not_at_all(pairing: Pairing, people: People, state: State, stage: str) -> None:
+    """A full disk or a crash between its two steps: nobody is in whose code still waits, or out whose code is gone."""
+    code = await ask(pairing)
+    assert code is not None
+    async with state.transaction() as db:
+        await db.execute(f"CREATE TRIGGER full BEFORE {stage} BEGIN SELECT RAISE(ABORT, 'full'); END")
+    with pytest.raises(sqlite().Error, match="full"):
+        await pairing.approve(code, Level.MEMBER)
+    assert await people.all() == []
+    assert [request.code for request in await pairing.waiting()] == [code]
+    async with state.transaction() as db:
+        await db.execute("DROP TRIGGER full")
+    assert await pairing.approve(code, Level.MEMBER) is not None
+    assert await people.level(CHAT, Sender("7")) is Level.MEMBER
+    assert await pairing.waiting() == []
+
+
+async def test_whoever_is_in_waits_no_longer_at_another_account(pairing: Pairing, people: People) -> None:
+    """A code that was left over would lower their level when it is approved."""
+    code = await ask(pairing)
+    words = await pairing.ask(FakeAdapter("telegram", "second").message("hi", sender="7"))
+    assert code is not None
+    assert words is not None
+    other = words.rpartition(" ")[2]
+    assert await pairing.approve(code, Level.OWNER) is not None
+    assert await pairing.approve(other, Level.GUEST) is None
+    assert await people.level(CHAT, Sender("7")) is Level.OWNER
 
 
 async def test_a_denied_code_is_gone_and_gives_nothing(pairing: Pairing, people: People, clock: Clock) -> None:

@@ -31,7 +31,10 @@ class Sent:
 
 @dataclass
 class FakeAdapter:
-    """``faults`` are raised by the next calls of ``send``, in order; None lets one through."""
+    """``faults`` are raised by the next calls of ``send``, in order; None lets one through.
+
+    ``files`` are the attachments' bytes, by ref.
+    """
 
     channel: str = "fake"
     account: str = "fake"
@@ -41,6 +44,7 @@ class FakeAdapter:
     sent: list[Sent] = field(default_factory=list)
     delays: list[float] = field(default_factory=list)
     typed: int = 0
+    files: dict[str, bytes] = field(default_factory=dict)
     _accept: asyncio.Future[Accept] | None = None
     _ids: count[int] = field(default_factory=lambda: count(1))
     _sent: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -106,7 +110,7 @@ class FakeAdapter:
         return
 
     async def fetch(self, ref: str, limit: int) -> AsyncIterator[bytes]:
-        yield ref.encode()[:limit]
+        yield self.files.get(ref, ref.encode())[:limit]
 
     def measure(self, text: FormattedText) -> int:
         return utf16_length(text.plain)

@@ -31,6 +31,7 @@ class FakeModel:
     name: str = "fake/model"
     limits: Limits = field(default_factory=lambda: Limits(32_000, 4_000))
     uses_tools: bool = True
+    sees_images: bool = False
     requests: list[Request] = field(default_factory=list)
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:

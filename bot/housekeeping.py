@@ -1,0 +1,92 @@
+"""What the hub does when nobody talks: once a day each agent goes through its notes (see ``agents.curation``).
+
+Only agents that were talked to since the start: for another nothing has changed. The day of the last round is kept in a
+small file beside the agent's index, so that a restart begins no second one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import structlog
+
+from agents.curation import curate
+from agents.errors import ModelError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agents.agent import Agent
+    from bot.home import Home
+    from bot.settings import Settings
+    from bot.usage import Ledger
+
+log = structlog.get_logger(__name__)
+
+TICK_SECONDS = 600.0
+IDLE = timedelta(minutes=30)
+"""How long nobody has said anything to the agent."""
+
+
+class Housekeeping:
+    """``agents`` are those that are open, by name; ``last_turn`` says when each was last talked to, None for never."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        home: Home,
+        agents: Mapping[str, Agent],
+        *,
+        last_turn: Callable[[str], datetime | None],
+        ledger: Ledger,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._settings = settings
+        self._home = home
+        self._agents = agents
+        self._last_turn = last_turn
+        self._ledger = ledger
+        self._clock = clock
+
+    async def keep(self) -> None:
+        """Look now and then until cancelled."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            await self.look()
+
+    async def look(self) -> None:
+        """Do what is due. Raises nothing: a fault is logged, and the next day is another try."""
+        for name, agent in list(self._agents.items()):
+            last = self._last_turn(name)
+            if not self._settings.agents[name].curate or last is None or self._clock() - last < IDLE:
+                continue
+            try:
+                await self._curate(agent)
+            except Exception:
+                log.exception("curation.failed", agent=name)
+
+    async def _curate(self, agent: Agent) -> None:
+        now, zone, mark = self._clock(), agent.zone(), self._home.curated(agent.name)
+        today = now.astimezone(zone).date().isoformat()
+        if await asyncio.to_thread(_said, mark) == today:
+            return
+        model = None
+        with suppress(ModelError):
+            model = agent.small() or agent.model()
+        if model is None or not model.uses_tools or await self._ledger.refusal(model.name):
+            return
+        await asyncio.to_thread(mark.write_text, f"{today}\n", "utf-8")
+        curated = await curate(model, agent.memory, now, zone=zone)
+        for spent in curated.spent:
+            await self._ledger.add(agent.name, spent.model, spent.usage)
+
+
+def _said(mark: Path) -> str:
+    try:
+        return mark.read_text("utf-8").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,14 @@
+"""What holds for every test."""
+
+from __future__ import annotations
+
+import structlog
+
+# Tracebacks as Python prints them: structlog's own show every local variable, which takes seconds on a busy machine.
+structlog.configure(
+    processors=[
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
