@@ -40,6 +40,8 @@ def quoted(text: str, source: str) -> str:
 
 def _visible(text: str) -> str:
     """``text`` without what is not seen and could hide a tag or turn a line around (zero width, bidi, controls)."""
+    if text.replace("\n", "").replace("\t", "").isprintable():  # as nearly all texts are
+        return text
     return "".join(ch for ch in text if ch in "\n\t" or unicodedata.category(ch) not in ("Cc", "Cf"))
 
 

@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agents.budget import estimate, tokens
-from agents.conversation import INTERRUPTED, body, fitting, messages
+from agents.budget import tokens
+from agents.conversation import INTERRUPTED, body, messages
 from agents.model import AssistantMessage, ChatMessage, ToolCall, ToolResult, UserMessage
 from agents.quoting import one_line, quoted
 from workspaces.transcript import Transcript
@@ -50,26 +48,6 @@ def test_a_call_that_a_crash_cut_off_gets_its_result(tmp_path: Path, results: in
 def test_a_result_without_its_call_is_dropped(tmp_path: Path) -> None:
     read = stored(tmp_path / "s.jsonl", UserMessage("q"), ToolResult("x", "search", "orphan"), AssistantMessage("a"))
     assert read == [UserMessage("q"), AssistantMessage("a")]
-
-
-@given(
-    st.lists(st.sampled_from(["user", "answer", "tools"]), max_size=12),
-    st.integers(min_value=0, max_value=400),
-)
-def test_a_history_is_cut_to_whole_exchanges(kinds: list[str], room: int) -> None:
-    """G-CMP-15: never inside a tool batch, never beginning with anything but a person's words."""
-    history: list[ChatMessage] = []
-    for kind in kinds:
-        if kind == "user":
-            history.append(UserMessage("what? " * 5))
-        elif kind == "answer":
-            history.append(AssistantMessage("that. " * 5))
-        else:
-            history += [AssistantMessage("", CALLS), ToolResult("a", "search", "x"), ToolResult("b", "append", "y")]
-    kept = fitting(history, room)
-    assert kept == history[len(history) - len(kept) :]
-    assert not kept or isinstance(kept[0], UserMessage)
-    assert sum(map(estimate, kept)) <= room
 
 
 def test_tokens_are_counted_by_script() -> None:
