@@ -6,30 +6,62 @@ left it. Knows no chat platform: a question comes with its scope, an answer is a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import structlog
 
 from agents import conversation, guided, notebook
-from agents.context import question_text, request, system_text
-from agents.events import Answered, Event, Recalled, Stepped
+from agents.budget import tokens
+from agents.errors import ModelError
+from agents.events import Answered, Delta, Event, MessageStarted, Notice, Steered, Stepped
 from agents.interview import Aside, Interview, Said, is_greeting
-from agents.loop import Turn, run
-from agents.model import AssistantMessage, ChatMessage, Model, UserMessage
+from agents.loop import EMPTY, Arrival
+from agents.model import AssistantMessage, ChatMessage, Image, Model, UserMessage
 from agents.quoting import Quotation
-from agents.tools.memory import memory_tools
+from agents.resets import Resets
+from agents.session import UPKEEP, Composition, Session
+from agents.silence import SpokenStream, may_be_silent, spoken
+from agents.tools.permission import ChatKind
+from agents.tools.settings import ToolSettings
+from agents.tools.tool import Tool
+from agents.trimming import shortened
+from agents.upkeep import NOTHING_TO_COMPACT, ResetWhy
+from agents.window import Window
+from workspaces.confined import Confined
 from workspaces.memory import Hit, Memory
 from workspaces.names import portable_name
+from workspaces.paths import OutOfReach
 from workspaces.profile import read_profile
 from workspaces.scope import Scope
 from workspaces.transcript import Entry, Transcript
 from workspaces.workspace import Workspace
 
+log = structlog.get_logger(__name__)
+
 Recall: TypeAlias = Literal["auto", "tool", "off"]
 
-MOST_RECALLED = 6
+MOST_OPEN = 256
+"""Sessions that are kept in memory; one that was let go is read again from its transcript."""
+
+
+async def _nothing() -> Sequence[Question]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """Where something is said: the session's key, its audience, and the kind of chat."""
+
+    session: str
+    scope: Scope
+    kind: ChatKind = "direct"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +69,8 @@ class Question:
     """What a person said. ``turn`` is the same on every try of the same message; ``at`` is aware.
 
     ``sender`` is the name to show the model where several people speak, None in a direct chat. ``may_interview`` is
-    whether the person can be asked something in turn; not where one answer is all that is wanted.
+    whether the person can be asked something in turn; not where one answer is all that is wanted. ``images`` are files
+    of the workspace. ``arrivals`` gives what the same person said since it was last asked: it joins this turn.
     """
 
     turn: str
@@ -48,11 +81,22 @@ class Question:
     sender: str | None = None
     quotations: tuple[Quotation, ...] = ()
     may_interview: bool = True
+    images: tuple[Image, ...] = ()
+    kind: ChatKind = "direct"
+    arrivals: Callable[[], Awaitable[Sequence[Question]]] = _nothing
+
+    @property
+    def thread(self) -> Thread:
+        return Thread(self.session, self.scope, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """``model`` None means notes mode. ``sessions`` is the folder of the transcripts.
+    """``model`` gives the model, built when it is first asked for; None means notes mode. ``small`` gives the one that
+    flushes and sums up, None for the same.
+
+    Where a configured one can't be built they raise ModelError, each time: what is there without a model (the memory,
+    the workspace) can still be used. ``sessions`` is the folder of the transcripts.
 
     ``recall`` "auto" offers the notes that fit before every turn, "tool" leaves searching to the model, "off" does
     neither. ``zone_like`` finds the time zone that a mistyped name was meant for, None for none.
@@ -61,26 +105,39 @@ class Agent:
     name: str
     workspace: Workspace
     memory: Memory
-    model: Model | None
+    model: Callable[[], Model | None]
     sessions: Path
     zone: Callable[[], tzinfo]
     clock: Callable[[], datetime]
     recall: Recall = "auto"
     zone_like: Callable[[str], str | None] = lambda _: None
+    small: Callable[[], Model | None] = lambda: None
+    toolbox: Sequence[Tool] = ()
+    tools: ToolSettings = field(default_factory=ToolSettings)
+    resets: Resets = field(default_factory=Resets)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _transcripts: OrderedDict[str, Transcript] = field(default_factory=OrderedDict, repr=False)
+    _open: dict[Thread, Session] = field(default_factory=dict, repr=False)
 
     def transcript(self, session: str) -> Transcript:
-        return Transcript(self.sessions / f"{portable_name(session)}.jsonl", session)
+        if session not in self._transcripts:
+            self._transcripts[session] = Transcript(self.sessions / f"{portable_name(session)}.jsonl", session)
+        self._transcripts.move_to_end(session)
+        if len(self._transcripts) > MOST_OPEN:
+            oldest, _ = self._transcripts.popitem(last=False)
+            for thread in [thread for thread in self._open if thread.session == oldest]:
+                del self._open[thread]
+        return self._transcripts[session]
 
     def opening(self, session: str, scope: Scope) -> str | None:
         """What to say first to somebody who comes into a home session: the interview's question, while it is due."""
         interview = self._interview()
         if not scope.is_home or not interview.is_due:
             return None
-        transcript = self.transcript(session)
-        last = _last_said(conversation.messages(transcript.entries()))
+        last = _said_last(self.transcript(session).entries(), "") or ""
         opening = interview.opening(last)
         if opening is not None and opening != last:
-            self._write(transcript, "opening", AssistantMessage(opening))
+            self._write(session, "opening", AssistantMessage(opening))
         return opening
 
     def misgiving(self) -> str | None:
@@ -92,85 +149,232 @@ class Agent:
         mend = f"Did you mean {near}?" if near else "A name such as Europe/Berlin is known."
         return f"USER.md gives the time zone as {given}, but there is none of that name: I go by {self.zone()}. {mend}"
 
-    async def answer(self, question: Question) -> AsyncIterator[Event]:
-        """Run the turn, or what is left of it. The last event is ``Answered`` or ``Broken``."""
+    async def answer(self, question: Question) -> AsyncGenerator[Event, None]:
+        """Run the turn, or what is left of it. The last event is ``Answered`` or ``Broken``.
+
+        Raises ModelError, and has kept nothing, where the model can't be built.
+        """
         transcript = self.transcript(question.session)
         mine = [entry for entry in transcript.entries() if entry.turn == question.turn]
-        if text := _answer_in(mine):
-            yield Answered(text, None)
+        if (text := _answer_in(mine)) is not None:
+            for entry in mine:  # what joined the turn before a crash is answered with it
+                if source := entry.body.get("source"):
+                    yield Steered(UserMessage(str(entry.body.get("text", ""))), str(source))
+            yield Answered(spoken(text), None)
             return
-        before = conversation.messages(e for e in transcript.entries() if e.turn != question.turn)
+        model = self.model()
         if not mine:
-            quotations = [asdict(quotation) for quotation in question.quotations]
-            said = {"text": question.text, "sender": question.sender, "quotations": quotations}
-            at = question.at.isoformat()
-            transcript.append(turn=question.turn, kind="user", at=at, body=said)
-        spoken = False
-        async for event in self._turn(question, before, conversation.messages(mine)[1:]):
+            async for event in self._begun(question, model):
+                yield event
+        stream, is_kept, later = SpokenStream(), False, dict[str, Question]()
+        async for event in self._turn(model, question, later):
             match event:
+                case MessageStarted():
+                    if rest := stream.end():
+                        yield Delta(rest)
+                    stream = SpokenStream()
+                case Delta(text=piece):
+                    if said := stream.feed(piece):
+                        yield Delta(said)
+                    continue
                 case Stepped(message=message):
-                    self._write(transcript, question.turn, message)
-                    spoken = isinstance(message, AssistantMessage) and not message.tool_calls and bool(message.text)
-                case Answered(text=text) if not spoken:
-                    self._write(transcript, question.turn, AssistantMessage(text))
+                    self._write(question.session, question.turn, message)
+                    is_kept = isinstance(message, AssistantMessage) and not message.tool_calls
+                case Steered(source=source):
+                    self._keep(later[source], question.turn, later[source].text)
+                case Answered(text=text):
+                    if rest := stream.end():
+                        yield Delta(rest)
+                    if not is_kept:
+                        self._write(question.session, question.turn, AssistantMessage(text))
+                    event = _as_said(event, question)
+                case _:
+                    pass
             yield event
 
-    async def _turn(
-        self, question: Question, before: list[ChatMessage], done: list[ChatMessage]
-    ) -> AsyncIterator[Event]:
-        """``before`` is the conversation up to the question, ``done`` the steps that a crashed try has behind it."""
+    async def keep(self, thread: Thread) -> AsyncIterator[Event]:
+        """What is to be done after a turn, once its answer is on its way: notes are taken before they would be lost."""
+        with suppress(ModelError):
+            if session := self._session(thread):
+                async for event in session.keep():
+                    yield event
+
+    async def compact(self, thread: Thread, focus: str = "") -> AsyncIterator[Event]:
+        """Sum up what was said, as a person asks; ``focus`` is what to keep in particular. Raises ModelError."""
+        session = self._session(thread)
+        if session is None:
+            yield Notice(NOTHING_TO_COMPACT)
+            return
+        async for event in session.keep("asked", focus):
+            yield event
+
+    async def reset(self, thread: Thread, why: ResetWhy) -> AsyncIterator[Event]:
+        """Begin the session anew, after noting what matters of it. It is done though no model can be had."""
+        session = None
+        with suppress(ModelError):
+            session = self._session(thread)
+        if session is not None:
+            async for event in session.reset(why):
+                yield event
+        elif self.transcript(thread.session).entries():
+            at = self.clock().isoformat()
+            self.transcript(thread.session).append(turn=UPKEEP, kind="reset", at=at, body={"why": why})
+
+    def composition(self, thread: Thread) -> Composition | None:
+        """What the next call is made of, by source; None for a model that is sent no conversation.
+
+        Raises ModelError and agents.prefix.PrefixTooLong.
+        """
+        session = self._session(thread)
+        return session.composition() if session else None
+
+    async def _begun(self, question: Question, model: Model | None) -> AsyncIterator[Event]:
+        """Make the question durable; in a session that is to begin anew with it, that comes first."""
+        last = next((e for e in reversed(self.transcript(question.session).entries()) if e.turn != UPKEEP), None)
+        if last is not None and (why := self._due(last)):
+            async for event in self.reset(question.thread, why):
+                yield event
+        self._keep(question, question.turn, self._shortened(question, model))
+
+    def _due(self, last: Entry) -> Literal["idle", "daily"] | None:
+        try:
+            return self.resets.due(datetime.fromisoformat(last.at), self.clock(), self.zone())
+        except (ValueError, TypeError):  # a time that is none, or has no zone
+            return None
+
+    async def _turn(self, model: Model | None, question: Question, later: dict[str, Question]) -> AsyncIterator[Event]:
+        """``later`` gets the questions that join this turn, by their own turn."""
+        before = _said_last(self.transcript(question.session).entries(), question.turn)
         interviewed = self._interviewed(question, before)
         if isinstance(interviewed, Said):
             yield Answered(interviewed.text, None)
             return
         text, scope, turn, came = question.text, question.scope, question.turn, question.quotations
-        if self.model is None:
-            events = notebook.answer(text, self.memory, scope, turn, _last_said(before), came)
-        elif not self.model.uses_tools:
-            events = guided.answer(text, self.model, self.memory, scope, turn, _last_said(before), came)
+        last, among_others = before or "", question.sender is not None
+        if model is None:
+            events = notebook.answer(text, self.memory, scope, turn, last, came, among_others=among_others)
+        elif not model.uses_tools:
+            events = guided.answer(text, model, self.memory, scope, turn, last, came, among_others=among_others)
         else:
-            events = self._with_tools(self.model, question, before, done)
+            events = self._with_tools(question, later)
         async for event in events:
             yield event if interviewed is None else _followed_by(interviewed.question, event)
 
-    async def _with_tools(
-        self, model: Model, question: Question, before: list[ChatMessage], done: list[ChatMessage]
-    ) -> AsyncIterator[Event]:
+    async def _with_tools(self, question: Question, later: dict[str, Question]) -> AsyncIterator[Event]:
+        session = self._session(question.thread)
+        assert session is not None, "only a model that uses tools gets here"
         hits: tuple[Hit, ...] = ()
         if self.recall == "auto":
-            hits = (await self.memory.search(question.text, scope=question.scope, limit=MOST_RECALLED)).hits
-        if hits:
-            yield Recalled(tuple(hit.citation for hit in hits))
-        at = question.at.astimezone(self.zone())
-        said = UserMessage(question_text(question.text, at, question.sender, hits, question.quotations))
-        first = request(system_text(self.name, self.workspace, question.scope), before, said, model.limits)
-        tools = () if self.recall == "off" else memory_tools(self.memory, question.scope)
-        turn = Turn(model, replace(first, messages=(*first.messages, *done)), tools)
-        async for event in run(turn):
+            hits = (await self.memory.search(question.text, scope=question.scope)).hits
+        known = {str(e.body.get("source", "")) for e in session.transcript.entries() if e.turn == question.turn}
+
+        async def arrivals() -> Sequence[Arrival]:
+            new = [each for each in await question.arrivals() if each.turn not in known]
+            later.update((each.turn, each) for each in new)
+            return [Arrival(UserMessage(each.text, each.images), each.turn) for each in new]
+
+        words = "" if question.quotations or question.images else question.text
+        async for event in session.answer(question.turn, words, hits, arrivals, with_tools=self.recall != "off"):
             yield event
 
-    def _interviewed(self, question: Question, before: list[ChatMessage]) -> Said | Aside | None:
+    def _session(self, thread: Thread) -> Session | None:
+        """The session as a model with tools has it; None for notes mode and for a model without. Raises ModelError."""
+        model = self.model()
+        if model is None or not model.uses_tools:
+            return None
+        transcript = self.transcript(thread.session)
+        if thread not in self._open:
+            self._open[thread] = Session(
+                self.name,
+                self.workspace,
+                self.memory,
+                self.toolbox,
+                self.tools,
+                model,
+                self._small(),
+                transcript,
+                thread.scope,
+                thread.kind,
+                self.zone,
+                self.clock,
+                self.sleep,
+            )
+        return self._open[thread]
+
+    def _small(self) -> Model | None:
+        """The model for silent turns; where it can't be had, the one that answers does them."""
+        try:
+            return self.small()
+        except ModelError as error:
+            log.warning("agent.no_small_model", agent=self.name, reason=str(error))
+            return None
+
+    def _interviewed(self, question: Question, before: str | None) -> Said | Aside | None:
         """What the interview makes of this message; None when it has no part in it."""
         interview = self._interview()
         if not question.scope.is_home or not question.may_interview or not interview.is_due:
             return None
-        if before and isinstance(before[-1], AssistantMessage):
-            return interview.reply(_last_said(before), question.text)
+        if before is not None:
+            return interview.reply(before, question.text)
         opening = interview.opening() if is_greeting(question.text) else None
         return Said(opening) if opening else None
 
     def _interview(self) -> Interview:
         return Interview(self.workspace, str(self.zone()), self.zone_like)
 
-    def _write(self, transcript: Transcript, turn: str, message: ChatMessage) -> Entry:
+    def _shortened(self, question: Question, model: Model | None) -> str:
+        """The words as a model sees them: of more than its window can spare for one message, the head and the tail and
+        the file that holds all of them."""
+        if (
+            model is None
+            or not model.uses_tools
+            or tokens(question.text) <= (most := Window(model.limits.context).message)
+        ):
+            return question.text
+        path = f"{question.scope.folder}media/{question.turn}.md"
+        reach = Confined(self.workspace.root, question.scope)
+        try:
+            reach.write(reach.located(path, write=True), question.text.encode("utf-8", "replace"), read=None)
+        except (OSError, OutOfReach):  # the transcript has every word
+            path = ""
+        room = len(question.text) * most // tokens(question.text)
+        hint = f"all of it is in {path}" if path else "too long to be read at once"
+        return shortened(question.text, room // 2, room // 4, hint)
+
+    def _keep(self, question: Question, turn: str, shown: str) -> None:
+        """Put a person's words into the transcript, as a model is shown them and, where that is less, whole."""
+        at = question.at.astimezone(self.zone())
+        body: dict[str, Any] = {"text": shown, "said": f"{at:%a %Y-%m-%d %H:%M}", "sender": question.sender}
+        body["quotations"] = [asdict(quotation) for quotation in question.quotations]
+        body["images"] = [{"path": image.path, "media_type": image.media_type} for image in question.images]
+        if shown != question.text:
+            body["whole"] = question.text
+        if question.turn != turn:
+            body["source"] = question.turn
+        body = {key: value for key, value in body.items() if value}
+        self.transcript(question.session).append(turn=turn, kind="user", at=question.at.isoformat(), body=body)
+
+    def _write(self, session: str, turn: str, message: ChatMessage) -> None:
         kind, body = conversation.body(message)
-        return transcript.append(turn=turn, kind=kind, at=self.clock().isoformat(), body=body)
+        self.transcript(session).append(turn=turn, kind=kind, at=self.clock().isoformat(), body=body)
 
 
-def _last_said(messages: Sequence[ChatMessage]) -> str:
-    """What the assistant said last, "" where the last word was another's."""
-    last = messages[-1] if messages else None
-    return last.text if isinstance(last, AssistantMessage) else ""
+def _as_said(answered: Answered, question: Question) -> Answered:
+    """The answer without what is for the program. Silence is none to a question in a direct chat."""
+    text = spoken(answered.text)
+    if not text and not may_be_silent(question.text, is_direct=question.kind == "direct"):
+        return replace(answered, text=EMPTY, complete=False)
+    return replace(answered, text=text)
+
+
+def _said_last(entries: Sequence[Entry], turn: str) -> str | None:
+    """What the assistant said last ahead of ``turn``; None where the last word was another's, or there is none."""
+    for entry in reversed(entries):
+        if entry.kind == "reset":
+            return None
+        if entry.turn != turn and entry.kind in ("user", "assistant", "tool"):
+            return str(entry.body.get("text", "")) if entry.kind == "assistant" else None
+    return None
 
 
 def _followed_by(question: str, event: Event) -> Event:
@@ -184,7 +388,7 @@ def _followed_by(question: str, event: Event) -> Event:
             return event
 
 
-def _answer_in(entries: list[Entry]) -> str | None:
+def _answer_in(entries: Sequence[Entry]) -> str | None:
     """The answer of a turn that was finished, None while it isn't."""
     messages = conversation.messages(entries)
     last = messages[-1] if messages else None

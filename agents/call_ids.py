@@ -31,6 +31,9 @@ def with_own_ids(messages: Iterable[ChatMessage], model: str) -> Iterator[ChatMe
     for message in messages:
         if isinstance(message, AssistantMessage):
             waiting = {}
+            if not message.tool_calls:
+                yield message
+                continue
             calls: list[ToolCall] = []
             for call in message.tool_calls:
                 if call.id in waiting:

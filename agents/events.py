@@ -9,7 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from agents.model import AssistantMessage, Failed, ToolCall, ToolResult, Usage
+from agents.model import AssistantMessage, Failed, ToolCall, ToolResult, Usage, UserMessage
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStarted:
+    """The model is asked; what it says follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +32,37 @@ class Stepped:
 
 
 @dataclass(frozen=True, slots=True)
+class Steered:
+    """The person said more during the turn: it enters before the next call, and must be on disk first.
+
+    ``source`` is the turn that the message would have been by itself.
+    """
+
+    message: UserMessage
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStarted:
+    """The tool begins; it ends with the ``Stepped`` that has its result."""
+
     call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUpdated:
+    """How far a tool that takes long has come: a few words."""
+
+    call: ToolCall
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What one call of ``model`` took."""
+
+    model: str
+    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +75,11 @@ class Noted:
     text: str
     citation: str
     is_told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """The last thing that was written to the memory is out of it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +116,18 @@ class Broken:
     failure: Failed
 
 
-Event: TypeAlias = Delta | Stepped | ToolStarted | Noted | Recalled | Notice | Answered | Broken
+Event: TypeAlias = (
+    MessageStarted
+    | Delta
+    | Stepped
+    | Steered
+    | ToolStarted
+    | ToolUpdated
+    | Used
+    | Noted
+    | TakenBack
+    | Recalled
+    | Notice
+    | Answered
+    | Broken
+)

@@ -42,17 +42,20 @@ async def answer(
     memory: Memory,
     scope: Scope,
     turn: str,
-    before: str = "",
-    came: Sequence[Quotation] = (),
+    before: str,
+    came: Sequence[Quotation],
+    *,
+    among_others: bool,
 ) -> AsyncIterator[Event]:
     """A whole turn. What was said earlier is left out: a small model repeats it instead of answering.
 
     ``turn`` is the same on every try of it, ``before`` what was answered last, and ``came`` what came with the text.
+    ``among_others``: several people speak in this chat.
     """
     wish = intent(text)
     match wish:
         case Remember() | Forget() | TakeBack() | ListNotes():
-            async for event in notebook.obey(wish, memory, scope, turn, before, came):
+            async for event in notebook.obey(wish, memory, scope, turn, before, came, among_others=among_others):
                 yield event
         case Question(text=words) if not came:
             hits = await notebook.recall(words, memory, scope, MOST_NOTES)
@@ -60,14 +63,14 @@ async def answer(
                 yield Answered(notebook.NOT_IN_MEMORY, None)
                 return
             yield Recalled(tuple(hit.citation for hit in hits))
-            async for event in run(Turn(model, from_notes(words, hits))):
+            async for event in run(Turn(model, from_notes(words, hits), marks_cut=False)):
                 yield event
         case Question(text=words) | Talk(text=words):
             fitting, left_out = _within(came, model.limits.context)
             if left_out:
                 yield Notice(f"Too long for {model.name}: {left_out:,} characters at the end were left out.")
             request = Request(TALK, (UserMessage(accompanied(words, fitting)),), max_output=MOST_OUTPUT)
-            async for event in run(Turn(model, request)):
+            async for event in run(Turn(model, request, marks_cut=False)):
                 yield event
 
 

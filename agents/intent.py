@@ -57,15 +57,18 @@ Intent: TypeAlias = Remember | Forget | TakeBack | Question | ListNotes | Talk
 _FLAGS = re.IGNORECASE | re.DOTALL | re.VERBOSE
 
 _ASKED_FIRST = re.compile(
-    r"""^(?:(?:hey|hi|hello|ok|okay|please|and|also|now|limpet|(?:can|could|would|will)\ you)[\s,:!]+)*
+    r"""^(?:(?:hey|hi|hello|hallo|ok|okay|please|bitte|por\ favor|and|also|now|limpet|(?:can|could|would|will)\ you)
+        [\s,:!]+)*
     (?:
+        (?:请|請)?(?:帮我|幫我)?(?:记住|記住|记下|記下|记一下|記一下|メモして)[\s:：,，、]*
+      |
         (?:remember|memori[sz]e|keep\ in\ mind|don'?t\ forget|do\ not\ forget|never\ forget|
            note\ down|write\ down|(?:take|make)\ a\ note|merke?\ dir|recuerda|souviens-toi|retiens|ricorda(?:ti)?|
-           lembra-te|onthoud)
+           lembra-te|onthoud|запомни)
         (?:\s+(?:this|the\ following|for\ me|down|of|bitte|por\ favor))*
         \s*(?:[:,;]|\bthat\b)?
       |
-        (?:note|save|notiere?|anota)\s*(?:this|for\ me)?\s*(?::|\bthat\b)
+        (?:note|save|notiere?|anota)\s*(?:(?:this|for\ me)\s*)?(?::|\bthat\b)
     )
     \s*(?:\b(?:that|dass|que|che|dat)\b)?
     \s*(?P<what>.+)$""",
@@ -146,7 +149,7 @@ _TAIL = 200
 """Characters from the end in which a closing "remember that" is looked for."""
 
 _LONGEST_REQUEST = 500
-"""Characters of a request to forget: what is longer tells a story."""
+"""Characters of a request that has few words of its own (to forget, to undo): what is longer tells a story."""
 
 
 def intent(text: str) -> Intent:
@@ -154,13 +157,14 @@ def intent(text: str) -> Intent:
     said = text.strip()
     if _LIST.match(said):
         return ListNotes()
-    if _KEEP_THIS.match(said[:_LONGEST_REQUEST]):
+    brief = said if len(said) <= _LONGEST_REQUEST else ""
+    if _KEEP_THIS.match(brief):
         return Remember("")
     if what := _to_remember(said):
         return Remember(what)
-    if _TAKE_BACK.match(said[:_LONGEST_REQUEST]):
+    if _TAKE_BACK.match(brief):
         return TakeBack()
-    if forget := _to_forget(said):
+    if forget := _to_forget(brief):
         return forget
     if said.endswith(("?", "？", "؟")) or _QUESTION.match(said):
         return Talk(said) if _ABOUT_US.search(said) and not _ABOUT_THEM.search(said) else Question(said)
@@ -176,7 +180,7 @@ def _asked_last(said: str) -> str | None:
 
 def _to_forget(said: str) -> Forget | None:
     """The request to forget something; None where that isn't asked for."""
-    asked = _FORGET.match(said) if len(said) <= _LONGEST_REQUEST else None
+    asked = _FORGET.match(said)
     if asked is None or (said.endswith(("?", "？")) and not _WOULD_YOU.match(said)):
         return None
     words = next(group for group in asked.groups() if group is not None)

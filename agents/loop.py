@@ -10,127 +10,144 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import assert_never
 
-from agents.events import Answered, Broken, Delta, Event, Noted, Notice, Stepped, ToolStarted
-from agents.model import (
-    AssistantMessage,
-    Failed,
-    Finished,
-    Model,
-    ReasoningDelta,
-    Request,
-    TextDelta,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
-from agents.tools.tool import Outcome, Tool
+from agents.calling import Step, called
+from agents.events import Answered, Broken, Event, Steered, Stepped, Used
+from agents.model import ChatMessage, Failed, Model, Request, Usage, UserMessage
+from agents.tool_use import Repeats, used
+from agents.tools.tool import Tool
 
 MOST_STEPS = 20
 """Model calls in one turn. A person's question takes one to five; more is a model that goes in circles."""
 
-TRIES = 3
-"""Calls of the model before a passing failure is final."""
+MOST_CUT = 3
+"""Steps in a row whose tool calls were cut off before the turn ends."""
 
-LONGEST_WAIT_SECONDS = 30.0
+NUDGE = "Your answer was empty. Answer the person now, in words."
+CONCLUDE = "No more tools can be used in this turn. Answer the person now with what you know."
 
 EMPTY = "I have nothing to say to that. Could you put it another way?"
 TOO_MANY_STEPS = "I stopped after too many steps without an answer. Could you ask for less at once?"
+TOO_LONG = "What I wanted to write is longer than I can write at once. Could you ask for less at once?"
+NO_END = Failed("network", "The call of the model had no end.")
+WITHHELD = Failed("filtered", "The model's provider withheld the answer by its content filter. Say it in another way.")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A message that came during the turn, of the same person at the same place. ``source`` is its own turn's id."""
+
+    message: UserMessage
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What the next call is sent, within the window, and what happened to make it so."""
+
+    messages: tuple[ChatMessage, ...]
+    events: tuple[Event, ...] = ()
+
+
+async def _nothing() -> Sequence[Arrival]:
+    return ()
+
+
+async def _as_it_is(messages: tuple[ChatMessage, ...], *, overflowed: bool) -> Fitted | None:
+    return None if overflowed else Fitted(messages)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What the loop works on. ``request`` holds the whole conversation up to and with the question."""
+    """What the loop works on. ``request`` holds the whole conversation up to and with the question.
+
+    ``arrivals`` gives what came since it was last asked: that enters between two calls. ``fit`` is asked before each
+    call for the messages as they fit the window, and once more after the provider found them too long (``overflowed``);
+    None: there is nothing to cut. ``marks_cut``: an answer that ran into its limit says so.
+    """
 
     model: Model
     request: Request
     tools: Sequence[Tool] = ()
+    arrivals: Callable[[], Awaitable[Sequence[Arrival]]] = _nothing
+    fit: Callable[..., Awaitable[Fitted | None]] = _as_it_is
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep)
+    marks_cut: bool = True
 
 
 async def run(turn: Turn) -> AsyncIterator[Event]:
     """Run a turn to its end: the last event is ``Answered`` or ``Broken``."""
-    request = replace(turn.request, tools=tuple(tool.spec for tool in turn.tools))
     tools = {tool.spec.name: tool for tool in turn.tools}
-    usage = Usage()
-    for _ in range(MOST_STEPS):
-        step: _Step | None = None
-        async for event in _call(turn, request):
-            if isinstance(event, _Step):
-                step = event
-            else:
-                yield event
-        if step is None:
-            return
-        usage = _sum(usage, step.usage)
-        if not step.message.tool_calls:
-            yield Stepped(step.message)
-            yield Answered(step.message.text.strip() or EMPTY, turn.model.name, usage)
+    specs = tuple(tool.spec for tool in turn.tools)
+    messages, usage, repeats, cut, nudge = turn.request.messages, Usage(), Repeats(), 0, ""
+    for number in range(1, MOST_STEPS + 1):
+        for arrival in await turn.arrivals() if number > 1 else ():
+            yield Steered(arrival.message, arrival.source)
+            messages += (arrival.message,)
+        concludes = number == MOST_STEPS or repeats.refused > 1 or cut == MOST_CUT
+        request = replace(turn.request, messages=messages, tools=() if concludes else specs)
+        step: Step | Failed = NO_END
+        async for event in _step(turn, request, CONCLUDE if concludes else nudge):
+            match event:
+                case Step() | Failed():
+                    step = event
+                case Fitted():
+                    messages = event.messages
+                case _:
+                    usage += event.usage if isinstance(event, Used) else Usage()
+                    yield event
+        if isinstance(step, Failed) or concludes or not step.message.tool_calls:
+            end = _end(step, usage, is_last=concludes or bool(nudge))
+            if end is None:
+                nudge = NUDGE
+                continue
+            if isinstance(step, Step) and step.message.text.strip():
+                yield Stepped(replace(step.message, tool_calls=()))
+            yield end
             return
         yield Stepped(step.message)
-        results: list[ToolResult] = []
-        for call in step.message.tool_calls:
-            yield ToolStarted(call)
-            outcome = await _use(tools, call, cut=step.cut)
-            for note in outcome.noted:
-                yield Noted(*note)
-            result = ToolResult(call.id, call.name, outcome.text, outcome.is_error)
-            yield Stepped(result)
-            results.append(result)
-        request = replace(request, messages=(*request.messages, step.message, *results))
-    yield Answered(TOO_MANY_STEPS, turn.model.name, usage, complete=False)
+        messages += (step.message,)
+        async for event in used(tools, step.message.tool_calls, repeats, is_cut=step.is_cut):
+            if isinstance(event, Stepped):
+                messages += (event.message,)
+            yield event
+        cut, nudge = cut + 1 if step.is_cut else 0, ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One finished call of the model. ``cut``: it ran into its output limit, so its calls are not to be run."""
-
-    message: AssistantMessage
-    usage: Usage
-    cut: bool
-
-
-async def _call(turn: Turn, request: Request) -> AsyncIterator[Event | _Step]:
-    """One step, tried again after passing failures as long as nothing of it was shown."""
-    for attempt in range(1, TRIES + 1):
-        text: list[str] = []
-        reasoning: list[str] = []
-        failure: Failed | None = None
-        async with aclosing(turn.model.stream(request)) as events:
-            async for event in events:
-                match event:
-                    case TextDelta(text=piece):
-                        text.append(piece)
-                        yield Delta(piece)
-                    case ReasoningDelta(text=piece):
-                        reasoning.append(piece)
-                    case Finished(reason=reason, calls=calls, usage=usage):
-                        yield _Step(
-                            AssistantMessage("".join(text), calls, "".join(reasoning)), usage, reason == "length"
-                        )
-                        return
-                    case Failed():
-                        failure = event
-                    case _:
-                        assert_never(event)
-        failure = failure or Failed("network", f"{turn.model.name} ended without an answer.")
-        if not failure.may_retry or text or attempt == TRIES:
-            yield Broken(failure)
+async def _step(turn: Turn, request: Request, nudge: str) -> AsyncIterator[Event | Fitted | Step | Failed]:
+    """One call within the window; when the provider still finds it too long, one more with less."""
+    failure = NO_END
+    for overflowed in (False, True):
+        fitted = await turn.fit(request.messages, overflowed=overflowed)
+        if fitted is None:
+            yield failure
             return
-        wait = min(failure.retry_after or 2.0 ** (attempt - 1), LONGEST_WAIT_SECONDS)
-        yield Notice(f"retry {attempt}/{TRIES - 1}: {failure.message}")
-        await turn.sleep(wait)
+        yield fitted
+        for happened in fitted.events:
+            yield happened
+        request = replace(request, messages=fitted.messages)
+        sent = replace(request, messages=(*request.messages, UserMessage(nudge))) if nudge else request
+        async with aclosing(called(turn.model, sent, turn.sleep, marks_cut=turn.marks_cut)) as events:
+            async for event in events:
+                if not (isinstance(event, Failed) and event.kind == "overflow") or overflowed:
+                    yield event
+                else:
+                    failure = event
+        if failure is NO_END:
+            return
 
 
-async def _use(tools: dict[str, Tool], call: ToolCall, *, cut: bool) -> Outcome:
-    tool = tools.get(call.name)
-    if cut:
-        return Outcome("Not run: your output was cut off at its limit, so the arguments may be incomplete.", True)
-    if tool is None:
-        return Outcome(f"There is no tool {call.name!r}. There are: {', '.join(sorted(tools)) or 'none'}.", True)
-    return await tool.call(call.arguments)
-
-
-def _sum(left: Usage, right: Usage) -> Usage:
-    return Usage(left.input + right.input, left.output + right.output, left.cached + right.cached)
+def _end(step: Step | Failed, usage: Usage, *, is_last: bool) -> Answered | Broken | None:
+    """How a turn ends with a step that asks for no tools; None where it is worth to ask once more."""
+    if isinstance(step, Failed):
+        return Broken(step)
+    text, model = step.message.text.strip(), step.message.model
+    if text:
+        return Answered(text, model, usage, complete=step.is_whole and not step.is_filtered)
+    if step.is_filtered:
+        return Broken(WITHHELD)
+    if not is_last:
+        return None
+    if step.is_cut:
+        return Answered(TOO_LONG, model, usage, complete=False)
+    return Answered(TOO_MANY_STEPS if step.message.tool_calls else EMPTY, model, usage, complete=False)

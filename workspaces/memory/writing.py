@@ -12,6 +12,7 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 
 from workspaces import files, names, paths
+from workspaces.confined import Confined, Located
 from workspaces.key_shapes import KEY
 from workspaces.memory import edits, notes, redaction, saves
 from workspaces.memory.edits import Content, Edit
@@ -51,23 +52,23 @@ class Writing:
         clean, withheld = _clean(text)
         note = notes.bullet(clean, now)
         relative = f"{scope.notes}{now:%Y-%m-%d}.md"
-        real = paths.resolve(self._folder, relative, scope, write=True)
-        first, last = self._add("append", relative, real, notes.heading(f"{now:%Y-%m-%d}"), note, scope, by)
+        at = Confined(self._folder, scope).located(relative, write=True)
+        first, last = self._add("append", relative, at, notes.heading(f"{now:%Y-%m-%d}"), note, scope, by)
         return Written(relative, first, last, clean.strip(), withheld)
 
     def add(self, path: str, text: str, scope: Scope, by: str | None = None) -> Written:
         """Add a bullet, or as many as ``text`` lists, at the end of a file; a new one gets a heading from its name."""
-        relative, real = self._place(path, scope)
+        relative, at = self._place(path, scope)
         clean, withheld = _clean(text)
         lines = notes.bullets(clean)
-        if not real.exists():
+        if not (self._folder / at).exists():
             self._check_name(relative, scope)
-        first, last = self._add("add", relative, real, notes.title(relative), lines, scope, by)
+        first, last = self._add("add", relative, at, notes.title(relative), lines, scope, by)
         return Written(relative, first, last, clean.strip(), withheld)
 
     def update(self, path: str, old: str, new: str, scope: Scope, by: str | None = None) -> Changed:
         """Put ``new`` where ``old`` stands, which is looked for as text. Raises NotOnePlace if that isn't one place."""
-        relative, real = self._place(path, scope)
+        relative, at = self._place(path, scope)
         _measured(old)
         fresh = notes.sanitized(_measured(new))
         if not fresh.strip():
@@ -82,15 +83,15 @@ class Writing:
                 raise WriteRefused(f"{relative} says that already.")
             return replace(edit, added=added)
 
-        return replace(self._change("update", relative, real, plan, scope, by), withheld=withheld)
+        return replace(self._change("update", relative, at, plan, scope, by), withheld=withheld)
 
     def delete(self, path: str, text: str, scope: Scope, by: str | None = None) -> Changed:
         """Take out the one line, run of lines or bullet, with all below it, that ``text`` names. Raises NotOnePlace."""
-        relative, real = self._place(path, scope)
+        relative, at = self._place(path, scope)
         if not _measured(text).strip():
             raise EmptyNote("There is nothing to delete: the text is empty.")
         return self._change(
-            "delete", relative, real, lambda content, _: edits.deletion(content, relative, text), scope, by
+            "delete", relative, at, lambda content, _: edits.deletion(content, relative, text), scope, by
         )
 
     def undo(self, scope: Scope, by: str | None = None) -> Undone | None:
@@ -118,18 +119,20 @@ class Writing:
     def _now(self) -> datetime:
         return self._clock().astimezone(self._zone())
 
-    def _place(self, path: str, scope: Scope) -> tuple[str, Path]:
-        """Where ``path`` is in the workspace and on the disk, if it is one for a file of the memory."""
-        real = paths.resolve(self._folder, path, scope, write=True)
+    def _place(self, path: str, scope: Scope) -> tuple[str, Located]:
+        """What ``path`` is called in the workspace and where it leads, if it is one for a file of the memory."""
         clean = paths.normalised(path)
-        if clean is None or not clean.endswith(".md") or not self._sources.includes(clean):
+        if clean is None or not scope.may_write(clean):
+            raise OutOfReach(path)
+        if not clean.endswith(".md") or not self._sources.includes(clean):
             raise UnfitName(
                 f"{path!r} is no file of the memory. Those are MEMORY.md, USER.md and what ends in .md below memory/, "
                 "such as memory/people/ada.md."
             )
-        if not self._sources.includes(real.relative_to(self._folder.resolve()).as_posix()):
+        at = Confined(self._folder, scope).located(path, write=True)
+        if not self._sources.includes(at):
             raise OutOfReach(path)
-        return clean, real
+        return clean, at
 
     def _check_name(self, path: str, scope: Scope) -> None:
         """Refuse a new file under a name that some system doesn't take, or takes for that of another file."""
@@ -148,18 +151,17 @@ class Writing:
             folder /= name
 
     def _add(
-        self, kind: Kind, path: str, real: Path, heading: str, lines: str, scope: Scope, by: str | None
+        self, kind: Kind, path: str, at: Located, heading: str, lines: str, scope: Scope, by: str | None
     ) -> tuple[int, int]:
-        real.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        saved = self._save(kind, path, real, lambda content, _: edits.addition(content, heading, lines), scope, by)
+        saved = self._save(kind, path, at, lambda content, _: edits.addition(content, heading, lines), scope, by)
         return saved.edit.lines(saved.content)
 
-    def _change(self, kind: Kind, path: str, real: Path, plan: saves.Plan, scope: Scope, by: str | None) -> Changed:
-        saved = self._save(kind, path, real, plan, scope, by)
+    def _change(self, kind: Kind, path: str, at: Located, plan: saves.Plan, scope: Scope, by: str | None) -> Changed:
+        saved = self._save(kind, path, at, plan, scope, by)
         first, last = saved.edit.lines(saved.content)
         return Changed(path, first, last, edits.shown(saved.edit.removed), edits.shown(saved.edit.added))
 
-    def _save(self, kind: Kind, path: str, real: Path, plan: saves.Plan, scope: Scope, by: str | None) -> saves.Save:
+    def _save(self, kind: Kind, path: str, at: Located, plan: saves.Plan, scope: Scope, by: str | None) -> saves.Save:
         """Write what ``plan`` says, in the journal first."""
         write: Write | None = None
 
@@ -183,10 +185,27 @@ class Writing:
             if write is not None:
                 self._history.end_write(write)
 
-        saved = saves.save(real, plan, before, after)
+        saved = self._put(at, scope, plan, before, after, make=kind in ("append", "add"))
         if saved is None:
             raise WriteRefused(f"There was nothing to write to {path}.")
         return saved
+
+    def _put(
+        self,
+        at: Located,
+        scope: Scope,
+        plan: saves.Plan,
+        before: Callable[[saves.Save], None],
+        after: Callable[[], None] = lambda: None,
+        *,
+        make: bool = False,
+    ) -> saves.Save | None:
+        """As ``saves.save``; ``make``: a folder that is missing is made, else there is no file to change."""
+        if not make and not (self._folder / at).parent.is_dir():
+            plan(Content(new=True), b"")
+            return None
+        with Confined(self._folder, scope).folder_of(at, make=make) as (folder, name):
+            return saves.save(Path(name), plan, before, after, dir_fd=folder)
 
     def _take_back(self, undo: Undo, scope: Scope, by: str | None) -> Undone | None:
         """What became of the write; None where it never reached its file."""
@@ -206,8 +225,8 @@ class Writing:
             self._history.begin(write, self._clock(), by, files.digest(save.old).hex())
             self._history.keep(write, save.old)
 
-        real = paths.resolve(self._folder, write.path, scope, write=True)
-        done = saves.save(real, plan, before) is not None or undo.begun
+        at = Confined(self._folder, scope).located(write.path, write=True)
+        done = self._put(at, scope, plan, before) is not None or undo.begun
         if not done:
             if not self._history.was_written(write):
                 self._history.settle(write, self._clock(), taken_back=None)
@@ -219,8 +238,8 @@ class Writing:
     def _is_left(self, write: Write, scope: Scope) -> bool:
         """Whether a write that was cut off before it could say so is in its file."""
         try:
-            real = paths.resolve(self._folder, write.path, scope, write=True)
-            return files.digest(real.read_bytes()).hex() == write.left
+            reach = Confined(self._folder, scope)
+            return files.digest(reach.read(reach.located(write.path, write=True))).hex() == write.left
         except (OutOfReach, OSError):
             return False
 

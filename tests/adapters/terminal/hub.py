@@ -78,10 +78,12 @@ class Hub:
 
     async def answer(self, message: Message, text: str, *, key: str = "") -> None:
         """As an outbox does: a part that nobody takes waits for the next console."""
-        part = Part(message.address, FormattedText(text), reply_to=message.id)
+        await self.deliver(Part(message.address, FormattedText(text), reply_to=message.id), key or f"{message.id}/0")
+
+    async def deliver(self, part: Part, key: str) -> None:
         while True:
             try:
-                await self.adapter.send(part, key or f"{message.id}/0")
+                await self.adapter.send(part, key)
                 return
             except Absent:
                 await self.arrivals.get()

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from adapters.adapter import TurnReport
-from adapters.message import Message, Quote
+from adapters.message import Message, Part, Quote
 from adapters.terminal import (
     Dial,
     Failure,
@@ -33,6 +33,7 @@ from adapters.terminal import (
     whole_input,
 )
 from adapters.terminal.wire import Answer, Got, Hello, Say, encode, from_client
+from adapters.text import FormattedText
 from tests.adapters.terminal.hub import HERE, Hub, Script, echo
 from tests.adapters.terminal.processes import Ended, piped, start
 
@@ -189,6 +190,29 @@ async def test_retries_are_told_at_once_and_the_failure_is_the_exit_code(path: P
     assert process.returncode == 75
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_a_hub_that_can_not_go_on_ends_the_wait(as_json: bool) -> None:
+    """G-OPS-13: a full disk. The message is durable, and nobody knows when its answer comes."""
+
+    async def script(hub: Hub, message: Message) -> None:
+        await hub.adapter.hindered("/home: no room is left on the disk. Your message is kept.", 75)
+
+    said = await ask(script, as_json=as_json)
+    assert (said.stdout, said.code) == ("", 75)
+    assert said.stderr.count("no room is left on the disk") == 1
+
+
+async def test_who_waits_for_nothing_does_not_hear_of_a_full_disk(path: Path) -> None:
+    async def script(hub: Hub, message: Message) -> None:
+        await hub.answer(message, f"You said: {message.text}")
+        await hub.done(message)
+        await hub.adapter.hindered("No room.", 75)
+
+    async with Hub(script, listen=path):
+        ended = await piped("--socket", path, stdin=b"one\n")
+    assert (ended.stdout, ended.stderr, ended.code) == (b"You said: one\n", b"", 0)
+
+
 async def test_an_answer_that_is_no_answer_is_shown_and_has_its_code() -> None:
     async def script(hub: Hub, message: Message) -> None:
         await hub.answer(message, "I have no model. The nearest notes: …")
@@ -276,6 +300,15 @@ async def test_an_answer_to_somebody_else_is_not_the_answer(path: Path) -> None:
         said = await talk(to_socket(path), once="hi")
         await stray
     assert said == Said("You said: hi\n", "An answer from before: 42\n", 0)
+
+
+async def test_an_answer_from_before_names_its_question(path: Path) -> None:
+    async with Hub(listen=path) as hub:
+        part = Part(HERE, FormattedText("42"), reply_to="00", question="What is six times seven?")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(hub.deliver(part, "00/0"))
+            said = await talk(to_socket(path), once="hi")
+    assert said == Said("You said: hi\n", 'An answer from before, to "What is six times seven?": 42\n', 0)
 
 
 async def test_no_hub_is_temporary_and_says_what_to_do(path: Path) -> None:

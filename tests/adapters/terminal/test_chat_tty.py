@@ -208,6 +208,25 @@ async def test_what_is_typed_during_an_answer_is_said_after_it(path: Path) -> No
         assert [message.text for message in hub.taken] == ["one", "two", "three\nfour"]
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_long_answer_breaks_between_words(path: Path, streamed: bool) -> None:
+    answer = "The quick brown fox jumps over the extraordinarily lazy dog beside the old mill, and then it sleeps."
+
+    async def script(hub: Hub, message: Message) -> None:
+        if streamed:
+            await hub.stream(message, *(answer[at : at + 7] for at in range(0, len(answer), 7)))
+        await hub.answer(message, answer)
+        await hub.done(message)
+
+    async with Hub(script, listen=path), on_tty("--socket", path, columns=40) as tty:
+        await tty.expect(PROMPT)
+        tty.type("hi\r")
+        await tty.expect("The quick")
+        lines = ("The quick" + bare(await tty.expect("sleeps."))).splitlines()
+        assert max(map(len, lines)) <= 40
+        assert " ".join(lines) + "sleeps." == answer
+
+
 @pytest.mark.parametrize("columns", [80, 40])
 async def test_notices_and_failures_break_between_words(path: Path, columns: int) -> None:
     notice = (

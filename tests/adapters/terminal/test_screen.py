@@ -6,12 +6,15 @@ import io
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adapters.adapter import TurnReport
 from adapters.terminal.console import _Tally
 from adapters.terminal.link import ulid
-from adapters.terminal.screen import NOT_SENT, Json, Live, Plain, Screen, Terminal, Turn, wrapped
+from adapters.terminal.screen import NOT_SENT, Json, Live, Plain, Screen, Terminal, Turn
 from adapters.terminal.wire import Answer, Failure, Ready
+from adapters.terminal.wrapping import Flow, wrapped
 
 
 def on_one_stream(*, tty: bool, color: bool = False) -> tuple[Terminal, io.BytesIO]:
@@ -67,7 +70,11 @@ def test_a_foreign_answer_says_whose_it_is() -> None:
     live.answer(Answer("42", "00", "a"), ours=False)
     live.answer(Answer("43", "00", "b", late=True), ours=False)
     live.answer(Answer("Time for tea.", None, "c", late=True), ours=False)
-    assert both.getvalue().decode() == ("…\r \rfor another terminal:\n42\nwhile you were away:\n43\nTime for tea.\n")
+    live.answer(Answer("44", "00", "d", late=True, question="And\x1b one more?"), ours=False)
+    assert both.getvalue().decode() == (
+        "…\r \rfor another terminal:\n42\nwhile you were away:\n43\nTime for tea.\n"
+        'while you were away, to "And one more?":\n44\n'
+    )
 
 
 def test_the_dots_come_back_below_a_notice() -> None:
@@ -103,6 +110,42 @@ def test_a_terminal_behind_standard_error_gets_no_control_characters() -> None:
 )
 def test_lines_break_between_words(text: str, columns: int, shown: str) -> None:
     assert wrapped(text, columns) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "shown"),
+    [
+        ("one two three", 0, "one two three"),
+        ("one two three", 7, "one two\nthree"),
+        ("one  two\n\n  three", 80, "one  two\n\n  three"),
+        ("- a b c d\n- e", 5, "- a b\nc d\n- e"),
+        ("我的狗叫饼干，它很好。", 10, "我的狗叫饼\n干，它很\n好。"),
+        ("see /a/long/path/that/fits/nowhere now", 10, "see\n/a/long/path/that/fits/nowhere\nnow"),
+        ("Get it: `limpet models pull it` now", 26, "Get it:\n`limpet models pull it`\nnow"),
+        ("Say ` and go on and on", 8, "Say\n` and go\non and\non"),
+        (
+            "a b\n```sh\nlimpet models pull smollm2\n```\nc d e f",
+            5,
+            "a b\n```sh\nlimpet models pull smollm2\n```\nc d e\nf",
+        ),
+        ("| one | two | three |\nfour five", 8, "| one | two | three |\nfour\nfive"),
+        ("👩\u200d👧 👩\u200d👧", 3, "👩\u200d👧\n👩\u200d👧"),
+        ("", 10, ""),
+    ],
+)
+def test_an_answer_breaks_between_words_however_it_comes(text: str, columns: int, shown: str) -> None:
+    for size in (1, 2, 5, 1000):
+        flow = Flow()
+        pieces = [flow.feed(text[at : at + size], columns) for at in range(0, len(text), size)]
+        assert "".join([*pieces, flow.rest(columns)]) == shown, size
+
+
+@given(st.text(alphabet="ab \n`|-我👧", max_size=80), st.integers(1, 12))
+def test_breaking_changes_nothing_but_spaces(text: str, columns: int) -> None:
+    flow = Flow()
+    shown = flow.feed(text, columns) + flow.rest(columns)
+    assert "".join(shown.split()) == "".join(text.split())
+    assert shown.count("\n") >= text.count("\n")
 
 
 def test_words_that_were_not_sent_are_given_back_as_they_were() -> None:
@@ -154,6 +197,11 @@ def test_the_last_line_counts_what_is_known() -> None:
     tally.add(Turn("02", 0.0, report=TurnReport(1, cost=0.0041)), 70.0)
     tally.add(Turn("03", 0.0), 0.0)
     assert str(tally) == "3 turns · 1 min 14 s · $0.004 · 1 thing remembered"
+    tally.add(Turn("04", 0.0, report=TurnReport(1, remembered=-1)), 9.0, counts=False)
+    assert str(tally) == "3 turns · 1 min 14 s · $0.004", "what was taken back is remembered no more"
+    tally.add(Turn("05", 0.0, report=TurnReport(1, remembered=-1)), 9.0, counts=False)
+    tally.add(Turn("06", 0.0, report=TurnReport(1, remembered=1)), 0.0)
+    assert str(tally) == "4 turns · 1 min 14 s · $0.004 · 1 thing remembered", "what was taken back is older than this"
 
 
 def test_ids_sort_by_time_and_are_as_long_as_ulids() -> None:

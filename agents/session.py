@@ -1,0 +1,314 @@
+"""One thread of talk with a model that uses tools: what it is sent, and what keeps that within the window.
+
+What a model sees is computed from the transcript, so that a crash, a compaction and another process leave nothing to be
+put right. Knows no chat platform and writes no message: the agent makes each step durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, tzinfo
+
+from agents.approval import approved
+from agents.budget import Meter, estimate, tokens, tools_estimate, total
+from agents.completion import Spent
+from agents.conversation import Line, View, Views, needed
+from agents.events import Broken, Event, Notice, Recalled, Stepped, ToolStarted, Used
+from agents.loop import Arrival, Fitted, Turn, run
+from agents.model import ChatMessage, Failed, Image, Model, Request, ToolResult, UserMessage
+from agents.prefix import Prefix, PrefixTooLong, holds, rules, shown, taken
+from agents.quoting import quoted
+from agents.tools.permission import ChatKind, Permission
+from agents.tools.registry import offered
+from agents.tools.settings import ToolSettings
+from agents.tools.tool import Tool
+from agents.upkeep import Kept, Load, Mark, Occasion, ResetWhy, Upkeep
+from agents.window import Window
+from workspaces.confined import Confined
+from workspaces.memory import Hit, Memory
+from workspaces.paths import OutOfReach
+from workspaces.scope import Level, Scope
+from workspaces.transcript import Transcript
+from workspaces.workspace import Workspace
+
+MOST_RECALLED = 6
+
+MOST_IMAGES = 10
+"""The newest pictures of a conversation that are sent; of older ones the model is told where they lie."""
+
+LARGEST_IMAGE = 10_000_000
+"""Bytes; providers take no larger one."""
+
+SMALL_WINDOW = 8_000
+"""Tokens. Below it the tools for files would take the room of what is said."""
+
+UPKEEP = "upkeep"
+"""The turn of the marks in a transcript."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A source of what is in the window, with its tokens; ``remark`` is what is to be said of it, "" for nothing."""
+
+    source: str
+    tokens: int
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What the next call of a session is made of. ``window`` is that of ``model``."""
+
+    model: str
+    window: Window
+    shares: tuple[Share, ...]
+
+    @property
+    def total(self) -> int:
+        return sum(share.tokens for share in self.shares)
+
+
+@dataclass(slots=True)
+class Session:
+    """``small`` flushes and sums up, None for the model that answers. One turn at a time: its caller holds a lock.
+
+    ``clock`` gives aware times; ``zone`` is where the agent's days begin.
+    """
+
+    name: str
+    workspace: Workspace
+    memory: Memory
+    toolbox: Sequence[Tool]
+    settings: ToolSettings
+    model: Model
+    small: Model | None
+    transcript: Transcript
+    scope: Scope
+    kind: ChatKind
+    zone: Callable[[], tzinfo]
+    clock: Callable[[], datetime]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _prefix: Prefix | None = None
+    _views: Views = field(default_factory=Views)
+    _meter: Meter = field(default_factory=Meter)
+    _sent: int = 0
+    _allowed: frozenset[tuple[str, str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        self._forget()
+
+    async def answer(
+        self,
+        turn: str,
+        words: str,
+        recall: Sequence[Hit],
+        arrivals: Callable[[], Awaitable[Sequence[Arrival]]],
+        *,
+        with_tools: bool,
+    ) -> AsyncIterator[Event]:
+        """Answer the message of ``turn``, which the transcript has, or go on where a crash left it.
+
+        ``words`` are its own, "" where some are not; ``recall`` are notes that may help, best first.
+        """
+        window = self._window
+        self._allowed = approved(self.transcript.entries(), turn, words) if self._is_owners else frozenset()
+        tools = self._tools(window) if with_tools else ()
+        try:
+            prefix = self._renewed(tools, window)
+        except PrefixTooLong as error:
+            yield Broken(Failed("refused", str(error)))
+            return
+        notes, citations = _noted(recall, self._meter.estimated(window.recall))
+        if citations:
+            yield Recalled(citations)
+
+        async def fit(_: tuple[ChatMessage, ...], *, overflowed: bool) -> Fitted | None:
+            return await self._fitted(turn, notes, prefix, overflowed=overflowed)
+
+        request = Request(prefix.system, (), max_output=min(window.reserve, self.model.limits.output))
+        readers = {tool.spec.name for tool in tools if tool.read_only}
+        async for event in run(Turn(self.model, request, tools, arrivals, fit, self.sleep)):
+            match event:
+                case Used(usage=usage):
+                    self._meter = self._meter.learned(self._sent, usage)
+                case ToolStarted(call=call) if call.name not in readers:
+                    self._settle(prefix)
+                case _:
+                    pass
+            yield event
+            if isinstance(event, Stepped) and isinstance(event.message, ToolResult):
+                self._own(event.message.name not in readers)
+
+    async def keep(self, occasion: Occasion = "turn", focus: str = "") -> AsyncIterator[Event]:
+        """What is to be done between two turns; or, "asked", because a person wants it."""
+        try:
+            prefix = self._renewed(self._tools(self._window), self._window)
+        except PrefixTooLong:
+            return
+        async for event in self._kept(self._upkeep.keep(occasion, self._meter, prefix.size, focus)):
+            yield event
+
+    async def reset(self, why: ResetWhy) -> AsyncIterator[Event]:
+        """Begin anew; what was said stays in the transcript, and what of it matters in the notes."""
+        async for event in self._kept(self._upkeep.reset(why)):
+            yield event
+
+    def composition(self) -> Composition:
+        """What is in the window now. Raises PrefixTooLong."""
+        prefix = self._renewed(self._tools(self._window), self._window)
+        seen = self._view()
+        said = seen.lines[1:] if seen.is_compacted else seen.lines
+        files = [
+            Share(file.name, tokens(shown(file)) if file.text.strip() else 0, file.warning) for file in prefix.files
+        ]
+        shares = [
+            Share("rules", tokens(rules(self.name))),
+            *files,
+            Share(f"{len(prefix.specs)} tools", tools_estimate(prefix.specs)),
+            *([Share("summary of older messages", seen.lines[0].tokens)] if seen.is_compacted else []),
+            *([Share(f"{len(said)} messages", sum(line.tokens for line in said))] if said else []),
+        ]
+        counted = tuple(replace(share, tokens=self._meter.counted(share.tokens)) for share in shares)
+        return Composition(self.model.name, self._window, counted)
+
+    @property
+    def _window(self) -> Window:
+        return Window(self.model.limits.context)
+
+    @property
+    def _is_owners(self) -> bool:
+        return self.kind == "direct" and self.scope.level is Level.OWNER
+
+    @property
+    def _upkeep(self) -> Upkeep:
+        return Upkeep(
+            self.small or self.model,
+            self._window,
+            self.memory,
+            self.scope,
+            self.transcript.entries,
+            self.clock,
+            self.zone(),
+            self.sleep,
+            view=self._views,
+        )
+
+    def _view(self) -> View:
+        return self._views(self.transcript.entries())
+
+    def _tools(self, window: Window) -> tuple[Tool, ...]:
+        longest = min(self.settings.longest_result, window.message_characters)
+        permission = Permission(
+            self.scope,
+            self.kind,
+            self.settings.model_copy(update={"longest_result": longest}),
+            is_tainted=lambda: self._view().is_tainted,
+            approved=lambda name, arguments: (name, arguments) in self._allowed,
+        )
+        tools = offered(self.toolbox, permission)
+        if window.context >= SMALL_WINDOW:
+            return tools
+        return tuple(tool for tool in tools if tool.spec.name in ("memory_search", "memory_get", "memory_append"))
+
+    def _renewed(self, tools: Sequence[Tool], window: Window) -> Prefix:
+        """The prefix of this session; the one that it has, where that still holds."""
+        specs = tuple(tool.spec for tool in tools)
+        marks = (entry.id for entry in reversed(self.transcript.entries()) if entry.kind in ("compacted", "reset"))
+        since = next(marks, "")
+        if self._prefix is None or not holds(self._prefix, self.workspace, self.scope, specs, since):
+            self._prefix = taken(self.name, self.workspace, self.scope, specs, window, since)
+        return self._prefix
+
+    def _settle(self, prefix: Prefix) -> None:
+        """Before a tool of our own writes: let a change by anyone else be seen as one."""
+        if self._prefix is prefix and prefix.stamps != self.workspace.stamps(self.scope):
+            self._prefix = None
+
+    def _own(self, may_have_written: bool) -> None:
+        """After it wrote: what changed since is the session's own, and no reason to renew the prefix."""
+        if may_have_written and self._prefix is not None:
+            self._prefix = replace(self._prefix, stamps=self.workspace.stamps(self.scope))
+
+    async def _fitted(self, turn: str, notes: str, prefix: Prefix, *, overflowed: bool) -> Fitted | None:
+        """The messages of the next call, from the transcript; with less of them where they would not fit."""
+        events: list[Event] = []
+        seen = self._view()
+        fixed = prefix.size + tokens(notes)
+        load = Load(self._window, self._meter, seen, fixed)
+        if overflowed or load.is_full:
+            occasion: Occasion = "overflow" if overflowed else "call"
+            kept = self._upkeep.keep(occasion, self._meter, fixed)
+            events = [event async for event in self._kept(kept)]
+            before, seen = seen, self._view()
+            if overflowed and seen == before:
+                return None
+        messages = await self._messages(seen, turn, notes)
+        self._sent = fixed + seen.tokens
+        return Fitted(messages, tuple(events))
+
+    async def _messages(self, seen: View, turn: str, notes: str) -> tuple[ChatMessage, ...]:
+        asked = next((line for line in seen.lines if line.turn == turn and isinstance(line.message, UserMessage)), None)
+        pictures = [image for line in seen.lines for image in _images(line)][-MOST_IMAGES:]
+        loaded = await self._loaded(pictures) if pictures and self.model.sees_images else {}
+        messages: list[ChatMessage] = []
+        for line in seen.lines:
+            message = line.message
+            if isinstance(message, UserMessage):
+                if line is asked and notes:
+                    message = replace(message, text=f"{notes}\n\n{message.text}")
+                if message.images:
+                    message = replace(message, images=tuple(loaded.get(each.path, each) for each in message.images))
+            messages.append(message)
+        return tuple(messages)
+
+    async def _loaded(self, pictures: Sequence[Image]) -> dict[str, Image]:
+        """The pictures with their bytes, by path; one that is gone, too large or out of the scope stays a name."""
+        reach, found = Confined(self.workspace.root, self.scope), {}
+        for image in pictures:
+            with suppress(OSError, OutOfReach):
+                data = await asyncio.to_thread(_bytes, reach, image.path)
+                found[image.path] = replace(image, data=data)
+        return found
+
+    def _forget(self) -> None:
+        """Let go of what no view, no flush and no turn will ask for."""
+        entries = self.transcript.entries()
+        if entries:
+            self.transcript.forget(entries[needed(entries)].id)
+
+    async def _kept(self, kept: AsyncIterator[Kept]) -> AsyncIterator[Event]:
+        """Make each mark durable before the next one is asked for."""
+        async for one in kept:
+            match one:
+                case Mark(kind=kind, body=body):
+                    self.transcript.append(turn=UPKEEP, kind=kind, at=self.clock().isoformat(), body=body)
+                    self._forget()
+                case Spent(model=model, usage=usage):
+                    yield Used(model, usage)
+                case Notice():
+                    yield one
+
+
+def _images(line: Line) -> Sequence[Image]:
+    return line.message.images if isinstance(line.message, UserMessage) else ()
+
+
+def _bytes(reach: Confined, path: str) -> bytes:
+    return reach.read(reach.located(path), most=LARGEST_IMAGE)
+
+
+def _noted(recall: Sequence[Hit], most: int) -> tuple[str, tuple[str, ...]]:
+    """The recalled notes as text, as many of the best as fit into ``most`` tokens, and their citations."""
+    texts: list[str] = []
+    citations: list[str] = []
+    for hit in recall[:MOST_RECALLED]:
+        text = quoted(hit.text, hit.citation)
+        if tokens(text) > most:
+            break
+        most -= tokens(text)
+        texts.append(text)
+        citations.append(hit.citation)
+    return ("Notes from your memory that may help:\n" + "\n".join(texts) if texts else ""), tuple(citations)
