@@ -36,7 +36,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         environ = {"PATH": os.environ["PATH"], "HOME": folder, "LIMPET_HOME": folder}
-        _write_notes(Path(folder) / "workspaces" / "main" / "memory")
+        write_notes(Path(folder) / "workspaces" / "main" / "memory")
         rows = {name: _measure(args, environ, options.runs) for name, args in COMMANDS.items()}
     if options.json:
         print(json.dumps({"schema": 1, "runs": options.runs, "commands": rows}))
@@ -48,7 +48,7 @@ def main() -> None:
         print(f"| `{name}` | {spread} | {row['cpu']:.2f} | {row['wall'] / base:.1f} |")
 
 
-def _write_notes(folder: Path) -> None:
+def write_notes(folder: Path) -> None:
     folder.mkdir(parents=True)
     for day in range(1, 21):
         lines = [

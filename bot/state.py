@@ -7,16 +7,18 @@ modules that use them (inbox, outbox, people, pairing, health, usage); this one 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workspaces.database import DatabaseError, connect_async, sqlite
+from workspaces.database import BUSY_SECONDS, DatabaseError, connect, sqlite
 from workspaces.installation import upgrade
 
 if TYPE_CHECKING:
-    import aiosqlite
+    import sqlite3
 
 _FIRST = """
 CREATE TABLE inbox (
@@ -89,26 +91,52 @@ _STEPS = (_FIRST, _USAGE)
 
 VERSION = len(_STEPS)
 
+AGAIN_SECONDS = 0.005
+"""Until the write lock is asked for again while another process has it."""
+
+
+class Transaction:
+    """A write transaction that is open. Its statements touch pages in memory, so they run at once, in the loop."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    async def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        return self._connection.execute(sql, values)
+
+    async def execute_fetchall(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._connection.execute(sql, values).fetchall()
+
 
 class State:
-    """One open connection to the hub's database, shared by the tasks of one process."""
+    """The hub's database, open, shared by the tasks of one process.
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        self._connection = connection
+    What waits for the disk, a commit, runs in a thread; what waits for another process is tried again.
+    """
+
+    def __init__(self, reader: sqlite3.Connection, writer: sqlite3.Connection, thread: Executor) -> None:
+        """Private: use ``State.open``. A reader of its own sees what is committed, and never waits for a commit."""
+        self._reader = reader
+        self._writer = writer
+        self._thread = thread
         self._writing = asyncio.Lock()
 
     @classmethod
     @asynccontextmanager
     async def open(cls, path: Path) -> AsyncIterator[State]:
         """Open or create the database. Raises DatabaseError when it is damaged or from a newer version."""
-        async with connect_async(path, synchronous="FULL") as connection:
-            state = cls(connection)
-            await state._migrate(path)
-            yield state
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1, "state") as thread:
+            opening = partial(loop.run_in_executor, thread, partial(connect, path, synchronous="FULL"))
+            with closing(await opening()) as reader, closing(await opening()) as writer:
+                writer.execute("PRAGMA busy_timeout = 0")
+                state = cls(reader, writer, thread)
+                await state._migrate(path)
+                yield state
 
     async def _migrate(self, path: Path) -> None:
         async with self.transaction() as db:
-            version = (await _rows(db, "PRAGMA user_version"))[0][0]
+            version = (await db.execute_fetchall("PRAGMA user_version"))[0][0]
             if version > VERSION:
                 raise DatabaseError(
                     f"{path} was written by a newer version (schema {version}, this one knows {VERSION}). "
@@ -122,30 +150,50 @@ class State:
                 await db.execute(f"PRAGMA user_version = {VERSION}")
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[aiosqlite.Connection]:
+    async def transaction(self) -> AsyncIterator[Transaction]:
         """A write transaction: committed at the end of the block, rolled back when it raises or is cancelled."""
         async with self._writing:
+            await self._begin()
+            before = self._writer.total_changes
             try:
-                await self._connection.execute("BEGIN IMMEDIATE")
-                yield self._connection
-                await asyncio.shield(self._connection.execute("COMMIT"))
+                yield Transaction(self._writer)
+                await self._commit(waits=self._writer.total_changes > before)
             except BaseException:
-                # One thread runs the statements in the order in which they were given: a BEGIN that was cancelled while
-                # it waited for another process's lock is undone by this as well, and so is a COMMIT that a full disk
-                # refused.
-                with suppress(sqlite().OperationalError):  # it never began, or has ended
-                    await asyncio.shield(self._connection.execute("ROLLBACK"))
+                if self._writer.in_transaction:  # a commit that a full disk refused leaves it open
+                    self._writer.execute("ROLLBACK")
                 raise
 
+    async def _begin(self) -> None:
+        """Take the write lock; another process has it for milliseconds. Raises OperationalError after BUSY_SECONDS."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + BUSY_SECONDS
+        while True:
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+            except sqlite().OperationalError as error:
+                if "locked" not in str(error) or loop.time() > end:
+                    raise
+            else:
+                return
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _commit(self, *, waits: bool) -> None:
+        """``waits`` is False where nothing was changed. A cancellation comes after it, so that its outcome is known."""
+        if not waits:
+            self._writer.execute("COMMIT")
+            return
+        committed = asyncio.get_running_loop().run_in_executor(self._thread, self._writer.execute, "COMMIT")
+        try:
+            await asyncio.shield(committed)
+        except asyncio.CancelledError:
+            await asyncio.wait([committed])
+            raise
+
     async def rows(self, sql: str, *values: Any) -> list[Any]:
-        """All rows of a query."""
-        return await _rows(self._connection, sql, *values)
+        """All rows of a query, of what was committed."""
+        return self._reader.execute(sql, values).fetchall()
 
     async def row(self, sql: str, *values: Any) -> Any | None:
         """The first row of a query, None when there is none."""
         rows = await self.rows(sql, *values)
         return rows[0] if rows else None
-
-
-async def _rows(db: aiosqlite.Connection, sql: str, *values: Any) -> list[Any]:
-    return list(await db.execute_fetchall(sql, values))

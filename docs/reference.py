@@ -28,6 +28,7 @@ _SECTIONS = {
     "channels": "[channels.NAME], with the settings of Telegram",
     "bindings": "[[bindings]]",
     "models": "[models], and [models.NAME] for further models",
+    "budget": "[budget]",
     "memory": "[memory]",
 }
 
