@@ -118,6 +118,7 @@ class Agent:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _transcripts: OrderedDict[str, Transcript] = field(default_factory=OrderedDict, repr=False)
     _open: dict[Thread, Session] = field(default_factory=dict, repr=False)
+    _busy: set[str] = field(default_factory=set, repr=False)
 
     def transcript(self, session: str) -> Transcript:
         if session not in self._transcripts:
@@ -130,9 +131,12 @@ class Agent:
         return self._transcripts[session]
 
     def opening(self, session: str, scope: Scope) -> str | None:
-        """What to say first to somebody who comes into a home session: the interview's question, while it is due."""
+        """What to say first to somebody who comes into a home session: the interview's question, while it is due.
+
+        None while a turn runs there: its steps are not to be parted.
+        """
         interview = self._interview()
-        if not scope.is_home or not interview.is_due:
+        if not scope.is_home or not interview.is_due or session in self._busy:
             return None
         last = _said_last(self.transcript(session).entries(), "") or ""
         opening = interview.opening(last)
@@ -156,16 +160,25 @@ class Agent:
         """
         transcript = self.transcript(question.session)
         mine = [entry for entry in transcript.entries() if entry.turn == question.turn]
+        for entry in mine:  # what joined the turn before a crash is answered with it
+            if source := entry.body.get("source"):
+                yield Steered(UserMessage(str(entry.body.get("text", ""))), str(source))
         if (text := _answer_in(mine)) is not None:
-            for entry in mine:  # what joined the turn before a crash is answered with it
-                if source := entry.body.get("source"):
-                    yield Steered(UserMessage(str(entry.body.get("text", ""))), str(source))
-            yield Answered(spoken(text), None)
+            yield _as_said(Answered(text, None), question)
             return
         model = self.model()
         if not mine:
             async for event in self._begun(question, model):
                 yield event
+        self._busy.add(question.session)
+        try:
+            async for event in self._said(model, question):
+                yield event
+        finally:
+            self._busy.discard(question.session)
+
+    async def _said(self, model: Model | None, question: Question) -> AsyncIterator[Event]:
+        """The events of a turn as they are for people, each step made durable before the next."""
         stream, is_kept, later = SpokenStream(), False, dict[str, Question]()
         async for event in self._turn(model, question, later):
             match event:
@@ -181,7 +194,7 @@ class Agent:
                     self._write(question.session, question.turn, message)
                     is_kept = isinstance(message, AssistantMessage) and not message.tool_calls
                 case Steered(source=source):
-                    self._keep(later[source], question.turn, later[source].text)
+                    self._keep(later[source], question.turn, model)
                 case Answered(text=text):
                     if rest := stream.end():
                         yield Delta(rest)
@@ -234,7 +247,7 @@ class Agent:
         if last is not None and (why := self._due(last)):
             async for event in self.reset(question.thread, why):
                 yield event
-        self._keep(question, question.turn, self._shortened(question, model))
+        self._keep(question, question.turn, model)
 
     def _due(self, last: Entry) -> Literal["idle", "daily"] | None:
         try:
@@ -271,10 +284,13 @@ class Agent:
         async def arrivals() -> Sequence[Arrival]:
             new = [each for each in await question.arrivals() if each.turn not in known]
             later.update((each.turn, each) for each in new)
+            known.update(each.turn for each in new)
             return [Arrival(UserMessage(each.text, each.images), each.turn) for each in new]
 
         words = "" if question.quotations or question.images else question.text
-        async for event in session.answer(question.turn, words, hits, arrivals, with_tools=self.recall != "off"):
+        async for event in session.answer(
+            question.turn, words, question.at, hits, arrivals, with_tools=self.recall != "off"
+        ):
             yield event
 
     def _session(self, thread: Thread) -> Session | None:
@@ -322,37 +338,37 @@ class Agent:
     def _interview(self) -> Interview:
         return Interview(self.workspace, str(self.zone()), self.zone_like)
 
-    def _shortened(self, question: Question, model: Model | None) -> str:
-        """The words as a model sees them: of more than its window can spare for one message, the head and the tail and
-        the file that holds all of them."""
-        if (
-            model is None
-            or not model.uses_tools
-            or tokens(question.text) <= (most := Window(model.limits.context).message)
-        ):
-            return question.text
-        path = f"{question.scope.folder}media/{question.turn}.md"
-        reach = Confined(self.workspace.root, question.scope)
-        try:
-            reach.write(reach.located(path, write=True), question.text.encode("utf-8", "replace"), read=None)
-        except (OSError, OutOfReach):  # the transcript has every word
-            path = ""
-        room = len(question.text) * most // tokens(question.text)
-        hint = f"all of it is in {path}" if path else "too long to be read at once"
-        return shortened(question.text, room // 2, room // 4, hint)
-
-    def _keep(self, question: Question, turn: str, shown: str) -> None:
+    def _keep(self, question: Question, turn: str, model: Model | None) -> None:
         """Put a person's words into the transcript, as a model is shown them and, where that is less, whole."""
         at = question.at.astimezone(self.zone())
-        body: dict[str, Any] = {"text": shown, "said": f"{at:%a %Y-%m-%d %H:%M}", "sender": question.sender}
-        body["quotations"] = [asdict(quotation) for quotation in question.quotations]
+        most = Window(model.limits.context).message if model is not None and model.uses_tools else None
+        body: dict[str, Any] = self._shortened({"text": question.text}, question, question.turn, most)
+        body |= {"said": f"{at:%a %Y-%m-%d %H:%M}", "sender": question.sender}
+        body["quotations"] = [
+            self._shortened(asdict(quotation), question, f"{question.turn}-quote{number}", most)
+            for number, quotation in enumerate(question.quotations, 1)
+        ]
         body["images"] = [{"path": image.path, "media_type": image.media_type} for image in question.images]
-        if shown != question.text:
-            body["whole"] = question.text
         if question.turn != turn:
             body["source"] = question.turn
         body = {key: value for key, value in body.items() if value}
         self.transcript(question.session).append(turn=turn, kind="user", at=question.at.isoformat(), body=body)
+
+    def _shortened(self, said: dict[str, Any], question: Question, name: str, most: int | None) -> dict[str, Any]:
+        """``said`` as a model is shown it: of a text of more than ``most`` tokens the head and the tail, and the file
+        that holds all of it."""
+        text = said["text"]
+        if most is None or tokens(text) <= most:
+            return said
+        path = f"{question.scope.folder}media/{portable_name(name)}.txt"
+        reach = Confined(self.workspace.root, question.scope)
+        try:
+            reach.write(reach.located(path, write=True), text.encode("utf-8", "replace"), read=None)
+        except (OSError, OutOfReach):  # the transcript has every word
+            path = ""
+        room = len(text) * most // tokens(text)
+        hint = f"all of it is in {path}" if path else "too long to be read at once"
+        return said | {"text": shortened(text, room // 2, room // 4, hint), "whole": text}
 
     def _write(self, session: str, turn: str, message: ChatMessage) -> None:
         kind, body = conversation.body(message)

@@ -48,14 +48,16 @@ def taken(
     agent: str, workspace: Workspace, scope: Scope, specs: Sequence[ToolSpec], window: Window, since: str
 ) -> Prefix:
     """The prefix as the files are now. Raises PrefixTooLong."""
-    stamps, head, room = workspace.stamps(scope), rules(agent), window.prefix - tools_estimate(specs) - OVERHEAD
+    stamps, head, others = workspace.stamps(scope), rules(agent), tools_estimate(specs) + OVERHEAD
+    room = window.prefix - others
     most = max(0, min(window.prefix_characters, (room - tokens(head)) * CHARACTERS_PER_TOKEN))
     for _ in range(3):  # a character may be more than a quarter of a token: then fewer of them fit
         found = tuple(file for file in workspace.bootstrap(scope, most) if file.name != INTERVIEW)
         system = "\n\n".join([head, *(shown(file) for file in found if file.text.strip())])
         over = tokens(system) - room
         if over <= 0:
-            return Prefix(system, found, tuple(specs), workspace.today, since, stamps)
+            size = tokens(system) + others
+            return Prefix(system, found, tuple(specs), workspace.today, since, stamps, size)
         most = max(0, most - over * CHARACTERS_PER_TOKEN)
     fixed = [file for file in found if file.text.strip()]
     names = ", ".join(f"{file.name} ({tokens(file.text):,} tokens)" for file in fixed) or "the rules and the tools"

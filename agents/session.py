@@ -12,13 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 
-from agents.approval import approved
-from agents.budget import Meter, estimate, tokens, tools_estimate, total
+from agents.approval import approved, waiting
+from agents.approval import shown as asked_for
+from agents.budget import Meter, tokens, tools_estimate
 from agents.completion import Spent
 from agents.conversation import Line, View, Views, needed
-from agents.events import Broken, Event, Notice, Recalled, Stepped, ToolStarted, Used
+from agents.events import Answered, Broken, Delta, Event, Notice, Recalled, Stepped, ToolStarted, Used
 from agents.loop import Arrival, Fitted, Turn, run
-from agents.model import ChatMessage, Failed, Image, Model, Request, ToolResult, UserMessage
+from agents.model import AssistantMessage, ChatMessage, Failed, Image, Model, Request, ToolResult, UserMessage
 from agents.prefix import Prefix, PrefixTooLong, holds, rules, shown, taken
 from agents.quoting import quoted
 from agents.tools.permission import ChatKind, Permission
@@ -41,6 +42,9 @@ MOST_IMAGES = 10
 
 LARGEST_IMAGE = 10_000_000
 """Bytes; providers take no larger one."""
+
+LARGEST_IMAGES = 20_000_000
+"""Bytes of all pictures of a call, the newest first."""
 
 SMALL_WINDOW = 8_000
 """Tokens. Below it the tools for files would take the room of what is said."""
@@ -96,6 +100,7 @@ class Session:
     _meter: Meter = field(default_factory=Meter)
     _sent: int = 0
     _allowed: frozenset[tuple[str, str]] = frozenset()
+    _recalls_foreign: bool = False
 
     def __post_init__(self) -> None:
         self._forget()
@@ -104,6 +109,7 @@ class Session:
         self,
         turn: str,
         words: str,
+        at: datetime,
         recall: Sequence[Hit],
         arrivals: Callable[[], Awaitable[Sequence[Arrival]]],
         *,
@@ -111,10 +117,10 @@ class Session:
     ) -> AsyncIterator[Event]:
         """Answer the message of ``turn``, which the transcript has, or go on where a crash left it.
 
-        ``words`` are its own, "" where some are not; ``recall`` are notes that may help, best first.
+        ``words`` are its own, "" where some are not, said ``at``; ``recall`` are notes that may help, best first.
         """
         window = self._window
-        self._allowed = approved(self.transcript.entries(), turn, words) if self._is_owners else frozenset()
+        self._allowed = approved(self.transcript.entries(), turn, words, at) if self._is_owners else frozenset()
         tools = self._tools(window) if with_tools else ()
         try:
             prefix = self._renewed(tools, window)
@@ -122,6 +128,7 @@ class Session:
             yield Broken(Failed("refused", str(error)))
             return
         notes, citations = _noted(recall, self._meter.estimated(window.recall))
+        self._recalls_foreign = any(citation.startswith("/") for citation in citations)
         if citations:
             yield Recalled(citations)
 
@@ -130,26 +137,35 @@ class Session:
 
         request = Request(prefix.system, (), max_output=min(window.reserve, self.model.limits.output))
         readers = {tool.spec.name for tool in tools if tool.read_only}
+        ask = ""
         async for event in run(Turn(self.model, request, tools, arrivals, fit, self.sleep)):
             match event:
                 case Used(usage=usage):
                     self._meter = self._meter.learned(self._sent, usage)
                 case ToolStarted(call=call) if call.name not in readers:
-                    self._settle(prefix)
+                    self._settle()
+                case Stepped(message=AssistantMessage(tool_calls=(), text=text) as message):
+                    if ask := self._ask(turn):
+                        yield Delta(f"\n\n{ask}")
+                        event = Stepped(replace(message, text=f"{text}\n\n{ask}"))
+                case Answered(text=text) if ask:
+                    event = replace(event, text=f"{text}\n\n{ask}")
                 case _:
                     pass
             yield event
             if isinstance(event, Stepped) and isinstance(event.message, ToolResult):
-                self._own(event.message.name not in readers)
+                self._own(may_have_written=event.message.name not in readers)
 
     async def keep(self, occasion: Occasion = "turn", focus: str = "") -> AsyncIterator[Event]:
         """What is to be done between two turns; or, "asked", because a person wants it."""
         try:
-            prefix = self._renewed(self._tools(self._window), self._window)
+            prefix = self._prefix or self._renewed(self._tools(self._window), self._window)
         except PrefixTooLong:
             return
+        self._settle()
         async for event in self._kept(self._upkeep.keep(occasion, self._meter, prefix.size, focus)):
             yield event
+        self._own(may_have_written=True)
 
     async def reset(self, why: ResetWhy) -> AsyncIterator[Event]:
         """Begin anew; what was said stays in the transcript, and what of it matters in the notes."""
@@ -205,8 +221,8 @@ class Session:
             self.scope,
             self.kind,
             self.settings.model_copy(update={"longest_result": longest}),
-            is_tainted=lambda: self._view().is_tainted,
-            approved=lambda name, arguments: (name, arguments) in self._allowed,
+            is_tainted=lambda: self._recalls_foreign or self._view().is_tainted,
+            approved=self._use_up,
         )
         tools = offered(self.toolbox, permission)
         if window.context >= SMALL_WINDOW:
@@ -222,12 +238,22 @@ class Session:
             self._prefix = taken(self.name, self.workspace, self.scope, specs, window, since)
         return self._prefix
 
-    def _settle(self, prefix: Prefix) -> None:
-        """Before a tool of our own writes: let a change by anyone else be seen as one."""
-        if self._prefix is prefix and prefix.stamps != self.workspace.stamps(self.scope):
+    def _use_up(self, name: str, arguments: str) -> bool:
+        """Whether the owner said yes to this very call; a yes is for one time."""
+        is_allowed = (name, arguments) in self._allowed
+        self._allowed -= {(name, arguments)}
+        return is_allowed
+
+    def _ask(self, turn: str) -> str:
+        """What the owner is asked at the end of a turn, "" for nothing."""
+        return asked_for(waiting(self.transcript.entries(), turn)) if self._is_owners else ""
+
+    def _settle(self) -> None:
+        """Before something of our own writes: let a change by anyone else be seen as one."""
+        if self._prefix is not None and self._prefix.stamps != self.workspace.stamps(self.scope):
             self._prefix = None
 
-    def _own(self, may_have_written: bool) -> None:
+    def _own(self, *, may_have_written: bool) -> None:
         """After it wrote: what changed since is the session's own, and no reason to renew the prefix."""
         if may_have_written and self._prefix is not None:
             self._prefix = replace(self._prefix, stamps=self.workspace.stamps(self.scope))
@@ -266,10 +292,13 @@ class Session:
 
     async def _loaded(self, pictures: Sequence[Image]) -> dict[str, Image]:
         """The pictures with their bytes, by path; one that is gone, too large or out of the scope stays a name."""
-        reach, found = Confined(self.workspace.root, self.scope), {}
-        for image in pictures:
+        reach, found, room = Confined(self.workspace.root, self.scope), dict[str, Image](), LARGEST_IMAGES
+        for image in reversed(pictures):
             with suppress(OSError, OutOfReach):
                 data = await asyncio.to_thread(_bytes, reach, image.path)
+                room -= len(data)
+                if room < 0:
+                    break
                 found[image.path] = replace(image, data=data)
         return found
 

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 import structlog
@@ -21,10 +20,9 @@ from adapters.adapter import Adapter, Narrator, TurnReport
 from adapters.message import Address, Message
 from agents.agent import Agent, Question
 from agents.errors import ModelError
-from agents.events import Used
 from agents.model import Failed
 from agents.quoting import Quotation, one_line
-from bot import commands
+from bot import commands, metering
 from bot.delivery import parts_of
 from bot.hindrance import Hindrance
 from bot.inbox import Item, SqliteInbox
@@ -53,7 +51,6 @@ LONGEST_QUESTION = 60
 
 STOPPED = "Stopped."
 FORWARDED = "(I forward you this.)"
-NOT_TODAY = "I can't answer any more today. Please try again tomorrow."
 NOTHING_RUNS = "Nothing is running."
 NOTHING_RUNS_NOW = "Nothing is running any more."
 """What a stop says that a crash cut off: it may have ended something before."""
@@ -85,7 +82,7 @@ class Turns:
     ) -> None:
         """``admit`` decides anew who may talk, where to; ``locks`` is the folder of the sessions' locks.
 
-        ``ledger`` books what the models cost. ``advice`` is how the agent of that name gets a model, None where it has
+        ``ledger`` knows what the models cost. ``advice`` is how the agent of that name gets a model, None where it has
         one.
         """
         self._inbox = inbox
@@ -186,11 +183,11 @@ class Turns:
         assert outcome.thread is not None
         try:
             agent = await self._agent(outcome.agent)
-            if outcome.model is None or await self._ledger.refusal(outcome.model):
+            model = metering.keeper(agent)
+            if outcome.model is None or model is None or await metering.refusal(model):
                 return
-            async for event in agent.keep(outcome.thread):
-                if isinstance(event, Used):
-                    await self._ledger.add(agent.name, event.model, event.usage)
+            async for _ in agent.keep(outcome.thread):
+                pass
         except Exception:  # the turn is done and answered: what was not noted now is with the next
             log.exception("upkeep.failed", session=outcome.session)
 
@@ -200,7 +197,8 @@ class Turns:
         """
         given_up = await self._inbox.give_up(session, sender)
         keeping = self._keeping.get(session)
-        was_keeping = keeping is not None and keeping.cancel()
+        may_end = sender is None or stop.message.address.kind == "direct"  # it is for all in a group
+        was_keeping = may_end and keeping is not None and keeping.cancel()
         if not given_up:
             if was_keeping:
                 return STOPPED
@@ -255,7 +253,6 @@ class Turns:
             item.turn,
             agent=lambda: self._agent(route.agent),
             stop=lambda: self._stop(item, route.session, sender),
-            charge=partial(self._ledger.add, route.agent),
         )
         answer = await commands.answer(order)
         log.info("command", turn=item.turn, channel=message.address.channel, name=given.name, code=answer.code)
@@ -266,13 +263,14 @@ class Turns:
         try:
             agent = await self._agent(route.agent)
             model = agent.model()
-            refusal = model and await self._ledger.refusal(model.name)
+            refusal = model and await metering.refusal(model)
             if refusal:
-                return Outcome(answer=refusal if route.scope.level is Level.OWNER else NOT_TODAY, code=EXIT_FAILURE)
+                is_private = route.scope.level is Level.OWNER and message.address.kind == "direct"
+                return Outcome(answer=refusal if is_private else metering.NOT_TODAY, code=EXIT_FAILURE)
             async with _typing(adapter, message.address):
                 question = await self._question(item, route, adapter, agent)
                 async with aclosing(agent.answer(question)) as events:
-                    outcome = await followed(events, message, adapter, partial(self._ledger.add, agent.name))
+                    outcome = await followed(events, message, adapter, self._ledger.cost)
         except ModelError as error:  # nothing was kept of the turn; and only a person can mend it
             log.warning("turn.no_model", turn=item.turn, agent=route.agent, reason=str(error))
             return Outcome(failure=Failed("refused", str(error)), is_kept=False)
@@ -294,23 +292,29 @@ class Turns:
     async def _question(self, item: Item, route: Route, adapter: Adapter, agent: Agent) -> Question:
         """The message as its agent gets it, with its pictures, and what the same person says until it is answered."""
         message = item.message
-        text, quotations = _quoted(message)
         seen = await pictures(message, item.turn, adapter, agent.workspace.root, route.scope)
         named = [f"[{' '.join((a.kind, one_line(a.name, 80))).strip()}]" for a in message.attachments]
-        named = named if len(seen) < len(named) else []
+        text, quotations = _quoted(message, named if len(seen) < len(named) else [])
+        joined: dict[str, Question] = {}
 
         async def arrivals() -> Sequence[Question]:
-            later = await self._inbox.following(item)
-            joining = later[: next((n for n, one in enumerate(later) if not _joins(one.message, message)), len(later))]
-            return [await self._question(one, route, adapter, agent) for one in joining]
+            for one in await self._inbox.following(item):
+                if not _joins(one.message, message):
+                    break
+                if one.turn not in joined:
+                    admitted = await self._admit(one.message)
+                    if admitted is None or admitted.session != route.session:
+                        break
+                    joined[one.turn] = await self._question(one, route, adapter, agent)
+            return tuple(joined.values())
 
         return Question(
             turn=item.turn,
             session=route.session,
             scope=route.scope,
-            text="\n".join(part for part in (text, *named) if part),
+            text=text,
             at=message.sent_at,
-            sender=None if message.address.kind == "direct" else message.sender.name or message.sender.id,
+            sender=None if message.address.kind == "direct" else _name(message),
             quotations=quotations,
             may_interview=not isinstance(adapter, Narrator) or adapter.is_attended(message.address, message.id),
             images=seen,
@@ -370,9 +374,17 @@ def _joins(later: Message, message: Message) -> bool:
     return same and commands.given(later) is None
 
 
-def _quoted(message: Message) -> tuple[str, tuple[Quotation, ...]]:
-    """The sender's own words, and what others wrote in the message: that is a quotation, never their own."""
-    text, quotations = message.text, []
+def _name(message: Message) -> str:
+    """Who speaks, as it may stand in the brackets before their words."""
+    return one_line(message.sender.name or message.sender.id, 60).translate(str.maketrans("[]", "()"))
+
+
+def _quoted(message: Message, files: Sequence[str]) -> tuple[str, tuple[Quotation, ...]]:
+    """The sender's own words, and what others wrote in the message: that is a quotation, never their own.
+
+    ``files`` are the names of what is attached: somebody else's, too, in what is forwarded.
+    """
+    text, quotations = "\n".join(part for part in (message.text, *files) if part), []
     if message.quote is not None:
         author = message.quote.author or "an earlier message"
         quotations.append(Quotation(message.quote.text, f"quoted from {author}", message.quote.below))

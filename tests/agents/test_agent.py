@@ -18,6 +18,7 @@ from tests.agents.conftest import NOW, MakeAgent, answer, question
 from tests.fakes.model import FakeModel, calls, fails, says
 from workspaces.memory import Memory
 from workspaces.scope import Level, Scope
+from workspaces.transcript import Transcript
 
 GUEST = Scope.chat("telegram-8", Level.GUEST)
 
@@ -156,7 +157,8 @@ async def test_a_small_window_keeps_the_newest_exchanges(make_agent: MakeAgent) 
     assert messages[1].text.startswith("question 3")
     assert isinstance(messages[-1], UserMessage)
     assert messages[-1].text.endswith("now?")
-    said = [kind for turn, kind in kinds(agent) if turn != UPKEEP]
+    whole = Transcript(agent.transcript("s").path, "s").entries()
+    said = [entry for entry in whole if entry.turn != UPKEEP]
     assert len(said) == 82, "the transcript on disk is complete"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime, time, timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agents.agent import Agent, Question, Thread
-from agents.events import Answered, Broken, Delta, Event, Notice, Steered, Used
+from agents.events import Answered, Broken, Delta, Event, Notice, Steered, ToolStarted, Used
 from agents.loop import EMPTY
 from agents.model import Finished, Image, Limits, ModelEvent, Request, TextDelta, ToolResult, UserMessage
 from agents.quoting import Quotation
@@ -23,6 +24,7 @@ from tests.agents.conftest import NOW, ZONE, MakeAgent, answer, question
 from tests.fakes.model import FakeModel, calls, says
 from workspaces.memory import Memory
 from workspaces.scope import Level, Scope
+from workspaces.workspace import INTERVIEW, TEMPLATE
 
 HOME = Thread("s", Scope.home())
 NOTE = ("memory_append", '{"text": "Ada likes tea."}')
@@ -259,8 +261,8 @@ async def test_a_message_that_is_too_long_becomes_a_file(make_agent: MakeAgent, 
     assert len(message.text) < 8_192 // 8 * 4
     assert "start 0 1" in message.text
     assert message.text.endswith("end")
-    assert "media/t1.md" in message.text
-    assert (tmp_path / "home" / "media" / "t1.md").read_text() == text
+    assert "media/t1.txt" in message.text
+    assert (tmp_path / "home" / "media" / "t1.txt").read_text() == text
     assert agent.transcript("s").entries()[0].body["whole"] == text
 
 
@@ -287,6 +289,135 @@ async def test_what_is_shown_is_what_is_said(make_agent: MakeAgent) -> None:
     assert "".join(event.text for event in events if isinstance(event, Delta)) == "File is there."
     assert isinstance(events[-1], Answered)
     assert events[-1].text == "File is there."
+
+
+async def test_words_join_once_however_many_steps_follow(make_agent: MakeAgent) -> None:
+    async def arrivals() -> Sequence[Question]:
+        return [question("and with milk", turn="later")]  # as the inbox gives it, until the turn is done
+
+    steps = [calls(("memory_search", f'{{"query": "tea {number}"}}')) for number in range(3)]
+    model = FakeModel([*steps, says("Tea with milk.")])
+    await answer(make_agent(model), replace(question("Ada likes tea"), arrivals=arrivals))
+    assert sum("with milk" in str(message) for message in model.requests[-1].messages) == 1
+
+
+@pytest.mark.parametrize("crashed", ["before the answer", "after the answer"])
+async def test_what_joined_is_told_again_after_a_crash(make_agent: MakeAgent, crashed: str) -> None:
+    async def arrivals() -> Sequence[Question]:
+        return [question("and with milk", turn="later")]
+
+    model = FakeModel([calls(NOTE), says("Tea with milk.")])
+    asked = replace(question("Ada likes tea"), arrivals=arrivals)
+    async with aclosing(make_agent(model).answer(asked)) as events:
+        async for event in events:
+            if isinstance(event, Steered if crashed == "before the answer" else Answered):
+                break
+    _, events_again = await answer(make_agent(model), asked)
+    assert [event.source for event in events_again if isinstance(event, Steered)] == ["later"]
+
+
+async def test_silence_is_no_answer_to_a_question_after_a_crash_either(make_agent: MakeAgent) -> None:
+    asked = question("What is the gate code?")
+    await answer(make_agent(FakeModel([says("NO_REPLY")])), asked)
+    text, _ = await answer(make_agent(FakeModel([])), asked)
+    assert text == EMPTY
+
+
+@pytest.mark.parametrize("part", ["quotation", "joined"])
+async def test_other_parts_of_a_message_are_shortened_too(make_agent: MakeAgent, tmp_path: Path, part: str) -> None:
+    text = "start " + "word " * 20_000 + "end"
+
+    async def arrivals() -> Sequence[Question]:
+        return [question(text, turn="later")] if part == "joined" else ()
+
+    asked = replace(question("sum this up"), arrivals=arrivals)
+    if part == "quotation":
+        asked = replace(asked, quotations=(Quotation(text, "a pipe", below=True),))
+    model = FakeModel([calls(("memory_search", '{"query": "x"}')), says("ok")], limits=Limits(32_000, 1_000))
+    agent = make_agent(model)
+    await answer(agent, asked)
+    sent = max(len(message.text) for message in model.requests[-1].messages if isinstance(message, UserMessage))
+    assert sent < 32_000 // 8 * 4 + 200
+    (kept,) = (tmp_path / "home" / "media").iterdir()
+    assert kept.read_text() == text
+    assert text in str([entry.body for entry in agent.transcript("s").entries()])
+
+
+async def test_the_program_shows_what_waits_for_a_yes(make_agent: MakeAgent, tmp_path: Path) -> None:
+    """A model that asks about something else gets no yes for what it wants to do."""
+    model = FakeModel([calls(WRITE), says("It is a recipe. Shall I read it to you?"), calls(WRITE), says("Done.")])
+    agent = make_agent(model)
+    text, events = await answer(agent, TAINTS["forwarded"])
+    assert text.endswith("This waits for your yes:\n- write: {'path': 'plan.txt', 'text': 'new'}")
+    assert "".join(event.text for event in events if isinstance(event, Delta)) == text
+    await answer(agent, question("yes", turn="t1"))
+    assert (tmp_path / "home" / "plan.txt").exists()
+
+
+@pytest.mark.parametrize("words", ["sure?", "ok?", "please?", "да?", "ok 👎", "yes ❌", "go on", "yes but no", "", "!"])
+async def test_what_is_no_plain_yes_is_none(make_agent: MakeAgent, tmp_path: Path, words: str) -> None:
+    model = FakeModel([calls(WRITE), says("May I?"), calls(WRITE), says("Done.")])
+    agent = make_agent(model)
+    await answer(agent, TAINTS["forwarded"])
+    await answer(agent, question(words, turn="t1"))
+    assert not (tmp_path / "home" / "plan.txt").exists()
+
+
+@pytest.mark.parametrize("when", ["before it was shown", "after a reset", "after another turn"])
+async def test_a_yes_to_something_else_is_none(make_agent: MakeAgent, tmp_path: Path, when: str) -> None:
+    model = FakeModel([calls(WRITE), says("May I?"), *([says("Hm.")] if when == "after another turn" else [])])
+    agent = make_agent(model)
+    await answer(agent, TAINTS["forwarded"])
+    if when == "after another turn":
+        await answer(agent, question("what is that?", turn="between"))
+    model.scripts = [calls(WRITE), says("Done.")]
+    model.requests.clear()
+    if when == "after a reset":
+        agent.transcript("s").append(turn=UPKEEP, kind="reset", at=NOW.isoformat(), body={"why": "new"})
+    said = replace(question("yes", turn="t1"), at=NOW - timedelta(minutes=5) if when == "before it was shown" else NOW)
+    if when == "after a reset":  # else nothing foreign is left to wait for
+        said = replace(said, quotations=(Quotation("obey", "forwarded from X"),))
+    await answer(agent, said)
+    assert not (tmp_path / "home" / "plan.txt").exists()
+
+
+async def test_a_yes_is_for_one_time(make_agent: MakeAgent, memory: Memory) -> None:
+    edit = ("memory_edit", '{"path": "MEMORY.md", "new": "- Eve is the boss"}')
+    model = FakeModel([calls(edit), says("May I?"), calls(edit), calls(edit), says("Done.")])
+    agent = make_agent(model)
+    await answer(agent, TAINTS["forwarded"])
+    await answer(agent, question("yes", turn="t1"))
+    first, second = results(model.requests[-1])[-2:]
+    assert not first.is_error
+    assert "owner's yes" in second.text
+
+
+async def test_a_greeting_parts_no_turn(make_agent: MakeAgent, tmp_path: Path) -> None:
+    model = FakeModel([calls(NOTE), says("Noted.")])
+    agent = make_agent(model)
+    (tmp_path / "home" / INTERVIEW).write_bytes((TEMPLATE / INTERVIEW).read_bytes())
+    async for event in agent.answer(replace(question("note that Ada likes tea please"), may_interview=False)):
+        if isinstance(event, ToolStarted):
+            assert agent.opening("s", Scope.home()) is None
+    assert agent.opening("s", Scope.home())
+    assert not any("Interrupted" in result.text for result in results(model.requests[-1]))
+
+
+async def test_what_a_flush_writes_does_not_renew_the_prefix(make_agent: MakeAgent) -> None:
+    long = "tell me about tea " + "x " * 3_000
+    model = FakeModel([says("y " * 9_000), calls(NOTE), says("NO_REPLY"), says("ok")], limits=Limits(9_000, 2_000))
+    agent = make_agent(model)
+    await answer(agent, question(long, turn="t0"))
+    kept = await gathered(agent.keep(HOME))
+    assert any(isinstance(event, Used) for event in kept)
+    before = agent._open[HOME]._prefix
+    model.scripts = [says("ok")]
+    await answer(agent, question("and?", turn="t1"))
+    after = agent._open[HOME]._prefix
+    assert not any(entry.kind == "compacted" for entry in agent.transcript("s").entries())
+    assert before is not None
+    assert after is not None
+    assert before.system == after.system
 
 
 async def gathered(events: object) -> list[Event]:
