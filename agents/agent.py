@@ -20,10 +20,11 @@ import structlog
 from agents import conversation, guided, notebook
 from agents.budget import tokens
 from agents.errors import ModelError
-from agents.events import Answered, Delta, Event, MessageStarted, Notice, Steered, Stepped
+from agents.events import Answered, Delta, Event, MessageStarted, Notice, Recalled, Steered, Stepped
 from agents.interview import Aside, Interview, Said, is_greeting
 from agents.loop import EMPTY, Arrival
 from agents.model import AssistantMessage, ChatMessage, Image, Model, UserMessage
+from agents.provenance import is_foreign_path
 from agents.quoting import Quotation
 from agents.resets import Resets
 from agents.session import UPKEEP, Composition, Session
@@ -179,7 +180,7 @@ class Agent:
 
     async def _said(self, model: Model | None, question: Question) -> AsyncIterator[Event]:
         """The events of a turn as they are for people, each step made durable before the next."""
-        stream, is_kept, later = SpokenStream(), False, dict[str, Question]()
+        stream, is_kept, is_foreign, later = SpokenStream(), False, False, dict[str, Question]()
         async for event in self._turn(model, question, later):
             match event:
                 case MessageStarted():
@@ -190,8 +191,10 @@ class Agent:
                     if said := stream.feed(piece):
                         yield Delta(said)
                     continue
+                case Recalled(citations=citations):
+                    is_foreign = any(is_foreign_path(citation.partition("#")[0]) for citation in citations)
                 case Stepped(message=message):
-                    self._write(question.session, question.turn, message)
+                    self._write(question.session, question.turn, message, is_foreign=is_foreign)
                     is_kept = isinstance(message, AssistantMessage) and not message.tool_calls
                 case Steered(source=source):
                     self._keep(later[source], question.turn, model)
@@ -370,8 +373,10 @@ class Agent:
         hint = f"all of it is in {path}" if path else "too long to be read at once"
         return said | {"text": shortened(text, room // 2, room // 4, hint), "whole": text}
 
-    def _write(self, session: str, turn: str, message: ChatMessage) -> None:
+    def _write(self, session: str, turn: str, message: ChatMessage, *, is_foreign: bool = False) -> None:
+        """``is_foreign``: what the turn was given to read was not all the agent's own."""
         kind, body = conversation.body(message)
+        body |= {"is_foreign": True} if is_foreign else {}
         self.transcript(session).append(turn=turn, kind=kind, at=self.clock().isoformat(), body=body)
 
 

@@ -30,12 +30,14 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """``is_cut``: it ran into its output limit, so ``calls`` must not be run."""
+    """``is_cut``: it ran into its output limit, so ``calls`` must not be run. ``is_filtered``: the provider withheld
+    the rest of it."""
 
     text: str
     spent: Spent
     calls: tuple[ToolCall, ...] = ()
     is_cut: bool = False
+    is_filtered: bool = False
 
 
 async def complete(model: Model, request: Request, *, sleep: Sleep = asyncio.sleep) -> Completion | Failed:
@@ -63,7 +65,7 @@ async def _once(model: Model, request: Request, silent: Failed) -> Completion | 
                     pass
                 case Finished(reason=reason, calls=calls, usage=usage):
                     spent = Spent(event.model or model.name, usage)
-                    return Completion("".join(text), spent, calls, reason == "length")
+                    return Completion("".join(text), spent, calls, reason == "length", reason == "filtered")
                 case Failed():
                     return event
                 case _:

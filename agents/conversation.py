@@ -6,7 +6,7 @@ half done is completed here: a provider never sees a tool call without its resul
 Beside messages ("user", "assistant", "tool") a transcript holds marks, one append each:
 
 flushed    {through, noted, outcome}  all up to ``through`` was looked at by a flush; not so with the outcome "failed",
-           which says {from, why} too
+           which says {from, why} too, as does "given up": no model will look at what is between the two
 compacted  {summary, from, before, after, trimmed, foreign}  the view is the summary, and what was said since ``from``
 refused    {why}  a compaction that failed; the history stayed
 trimmed    {through, before, after}  old results up to there are shown shortened
@@ -175,7 +175,7 @@ class Views:
             summary=str(compacted.body.get("summary", "")) if compacted else "",
             unflushed=next((i for i, line in enumerate(lines) if marks.at(line) > marks.watermark), len(lines)),
             is_behind=any(_message(entries[at], foreign=False) is not None for at in unseen),
-            is_tainted=bool(compacted and compacted.body.get("foreign")) or any(map(_is_foreign, shown)),
+            is_tainted=_is_tainted(entries, marks),
             is_flushed=marks.is_flushed,
             flush_failures=marks.flush_failures,
             refusals=marks.refusals,
@@ -186,9 +186,27 @@ class Views:
 def pending(entries: Sequence[Entry]) -> tuple[Line, ...]:
     """What no flush has looked at, whether or not it is still in the window, without what is foreign.
 
+    Of a turn that foreign text came into, only a person's words are told from there on: the assistant's may repeat it.
     As it was written, and so not fit to be sent to a model as a conversation.
     """
-    return tuple(_lines(entries[_Marks(entries).watermark + 1 :], foreign=False))
+    since, foreign, lines = _Marks(entries).watermark + 1, set[str](), list[Line]()
+    for at, entry in enumerate(entries):
+        if entry.kind in _MESSAGES and _is_foreign(entry):
+            foreign.add(entry.turn)
+        line = _line(entry, foreign=False) if at >= since else None
+        if line is not None:
+            lines.append(_untold(line) if entry.turn in foreign else line)
+    return tuple(lines)
+
+
+def is_pending_tainted(entries: Sequence[Entry]) -> bool:
+    """Whether foreign text may be behind what is ``pending``: it is in the window, or among what waits.
+
+    Of what waits since before a reset it isn't known any more, and taken for granted.
+    """
+    marks = _Marks(entries)
+    waiting = [(at, entry) for at, entry in enumerate(entries) if at > marks.watermark and entry.kind in _MESSAGES]
+    return _is_tainted(entries, marks) or any(at < marks.reset or _is_foreign(entry) for at, entry in waiting)
 
 
 def needed(entries: Sequence[Entry]) -> int:
@@ -198,8 +216,11 @@ def needed(entries: Sequence[Entry]) -> int:
     """
     marks = _Marks(entries)
     turns = dict.fromkeys(entry.turn for entry in reversed(entries) if entry.kind in _MESSAGES)
-    shown = (entry.turn for entry in entries[marks.begin :] if entry.kind in _MESSAGES)
-    turns_kept = {*list(turns)[:2], *list(shown)[:1]}
+    shown, waiting = (
+        next((entry.turn for entry in entries[since:] if entry.kind in _MESSAGES), "")
+        for since in (marks.begin, marks.watermark + 1)
+    )
+    turns_kept = {*list(turns)[:2], shown, waiting}
     of_turns = (at for at, entry in enumerate(entries) if entry.turn in turns_kept)
     first = min(marks.watermark, marks.begin, next(of_turns, len(entries)))
     return max(0, first if marks.compacted else min(first, marks.reset - 1))
@@ -236,8 +257,8 @@ class _Marks:
                 self.is_flushed, self.refusals = False, 0
             case "refused":
                 self.refusals += 1
-            case "trimmed":
-                self.trimmed = max(self.trimmed, self._place(entry, "through"))
+            case "trimmed" if (through := self._place(entry, "through")) < at:
+                self.trimmed = max(self.trimmed, through)
             case "reset":
                 self.reset = self.begin = at + 1
                 self.compacted = None
@@ -249,7 +270,7 @@ class _Marks:
         if entry.body.get("outcome") == "failed":
             self.flush_failures += 1
             self.failed_at = entry.at
-        elif self.watermark <= (through := self._place(entry, "through")) < at:
+        elif max(0, self.watermark) <= (through := self._place(entry, "through")) < at:
             self.watermark, self.is_flushed, self.flush_failures, self.failed_at = through, True, 0, ""
 
     def _place(self, entry: Entry, key: str) -> int:
@@ -340,6 +361,24 @@ def _read(entry: Entry, *, foreign: bool) -> ChatMessage | None:
             return ToolResult(body["call_id"], body["name"], text, is_error, is_foreign)
         case _:
             return None
+
+
+def _untold(line: Line) -> Line:
+    """The line without what the assistant said, told a tool and was told by one: that something was, and no word."""
+    match line.message:
+        case AssistantMessage(text=text, tool_calls=calls):
+            bare = tuple(replace(call, arguments="…") for call in calls)
+            return replace(line, message=AssistantMessage(LEFT_OUT if text.strip() else "", bare))
+        case ToolResult() as result:
+            return replace(line, message=replace(result, text=LEFT_OUT))
+        case _:
+            return line
+
+
+def _is_tainted(entries: Sequence[Entry], marks: _Marks) -> bool:
+    """Whether foreign text, or a summary of it, is in the view."""
+    shown = (entry for entry in entries[marks.begin :] if entry.kind in _MESSAGES)
+    return bool(marks.compacted and marks.compacted.body.get("foreign")) or any(map(_is_foreign, shown))
 
 
 def _is_foreign(entry: Entry) -> bool:

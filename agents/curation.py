@@ -1,8 +1,9 @@
 """Curation: once a day, what the daily notes say twice or were asked to keep becomes a line of MEMORY.md.
 
 The model proposes; the program checks each line against the notes it names, and writes few of them, with their sources,
-under the cap. It writes through the memory, so that ``memory changes`` shows it and ``memory undo`` takes it back.
-Knows no session.
+under the cap. What was noted while foreign text was in the conversation is neither shown to it nor a source: MEMORY.md
+is written only with a yes then. It writes through the memory, so that ``memory changes`` shows it and ``memory undo``
+takes it back. Knows no session.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import structlog
 
 from agents.budget import tokens
 from agents.completion import Sleep, Spent, complete
-from agents.flush import BY as FLUSH
 from agents.model import AssistantMessage, ChatMessage, Failed, Model, Request, ToolResult, UserMessage
 from agents.notes import compared, whole
+from agents.provenance import TAINTED
 from agents.quoting import one_line, quoted
 from agents.tools.tool import Outcome, Tool, ToolError, tool
 from agents.window import Window
@@ -40,6 +41,9 @@ LONGEST_LINE = 300
 
 DAYS = 14
 """How far back the notes are read: what comes up again within two weeks comes up often enough."""
+
+MOST_CHANGES = 10_000
+"""More than the history keeps: what it no longer knows counts for less."""
 
 FILE_CAP = 20_000
 """Characters of MEMORY.md: of what is over, the prompt shows head and tail only."""
@@ -120,8 +124,8 @@ class _Shelf:
     written: list[str] = field(default_factory=list)
     _file: str = ""
     _notes: dict[str, list[str]] = field(default_factory=dict)
-    _flushed: set[str] = field(default_factory=set)
-    """Lines of the notes that nobody asked to be kept."""
+    _asked: set[str] = field(default_factory=set)
+    """Lines of the notes that somebody asked to be kept; what a flush or an unknown hand wrote has to come up twice."""
     _known: set[str] = field(default_factory=set)
     """Lines that MEMORY.md has, or had until a person took them out."""
     _new: list[str] = field(default_factory=list)
@@ -131,23 +135,31 @@ class _Shelf:
         """The file and as many of the newest notes as fit into ``room`` tokens; "" where there are no notes."""
         self._file = await whole(self.memory, FILE, self.scope)
         self._known = {compared(line) for line in self._file.splitlines()}
-        for change in await self.memory.changes(scope=self.scope, limit=500):
-            lines = {compared(line) for line in change.added.splitlines()}
-            self._flushed |= lines if change.by == FLUSH else set()
-            self._known |= lines if change.path == FILE else set()
+        tainted = await self._origins()
         shown = [quoted(self._file or "(empty)", FILE)]
         room -= tokens(shown[0])
         days = (self.now.date() - timedelta(days=back) for back in range(DAYS))
         for path in (f"{self.scope.notes}{day.isoformat()}.md" for day in days):
             text = await whole(self.memory, path, self.scope)
-            note = quoted("\n".join(f"L{at} {line}" for at, line in enumerate(text.splitlines(), 1)), path)
+            lines = ["" if compared(line) in tainted else line for line in text.splitlines()]
+            note = quoted("\n".join(f"L{at} {line}" for at, line in enumerate(lines, 1) if line), path)
             room -= tokens(note)
             if room < 0:
                 break
-            if text.strip():
-                self._notes[path] = text.splitlines()
+            if any(line.strip() and not line.startswith("#") for line in lines):
+                self._notes[path] = lines
                 shown.append(note)
         return "\n\n".join(shown) if self._notes else ""
+
+    async def _origins(self) -> set[str]:
+        """Learn from the history where lines came from; gives those that are not to be shown."""
+        tainted, clean = set[str](), set[str]()
+        for change in await self.memory.changes(scope=self.scope, limit=MOST_CHANGES):
+            lines = {words for line in change.added.splitlines() if (words := compared(line))}
+            self._known |= lines if change.path == FILE else set()
+            self._asked |= lines if change.by is None else set()
+            (tainted if change.by == TAINTED else clean).update(lines)
+        return tainted - clean
 
     def tools(self) -> Sequence[Tool]:
         async def memory_keep(text: str, sources: str) -> Outcome:
@@ -197,7 +209,7 @@ class _Shelf:
         unknown = [f"{path}#L{at}" for path, at in named if not self._line(path, at)]
         if not named or unknown:
             raise ToolError(f"Not taken: there is no note at {', '.join(unknown) or repr(one_line(sources, 80))}.")
-        if len({path for path, _ in named}) < 2 and all(compared(self._line(*each)) in self._flushed for each in named):
+        if len({path for path, _ in named}) < 2 and not any(compared(self._line(*at)) in self._asked for at in named):
             raise ToolError("Not taken: it was noted on one day only, and nobody asked to keep it.")
         self._known.add(compared(line))
         cited = f"{line} ({', '.join(f'{path}#L{at}' for path, at in dict.fromkeys(named))})"

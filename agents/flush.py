@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from importlib.resources import files
 from typing import Literal, TypeAlias
@@ -22,6 +23,7 @@ from agents.completion import Completion, Sleep, Spent, complete
 from agents.conversation import Line
 from agents.model import AssistantMessage, ChatMessage, Failed, Model, Request, ToolCall, ToolResult, UserMessage
 from agents.notes import compared, unlabelled, whole
+from agents.provenance import TAINTED
 from agents.quoting import quoted
 from agents.record import batches, halves, record
 from agents.silence import is_silent
@@ -33,11 +35,14 @@ from workspaces.scope import Scope
 log = structlog.get_logger(__name__)
 
 BY = "flush"
-"""Who wrote it, in ``memory changes``."""
+"""Who wrote it, in ``memory changes``; what foreign text may be behind has its own name."""
 
 SECONDS = 60.0
 MOST_STEPS = 6
 """Model calls for one batch: a call each for what it wants to keep, in a model that makes one call at a time."""
+
+MOST_REFUSED = 20
+"""Batches that a model may refuse in one flush: halving so often finds one message in half a million."""
 
 LEAST_CONTAINED = 20
 """Characters from which a text inside another line counts as said there."""
@@ -46,9 +51,10 @@ NOTHING_KEPT = (
     "Nothing of that is kept: only what you give to memory_append is. Call it now, once for each thing, or answer "
     "NO_REPLY."
 )
-TOO_SLOW = "it took longer than {seconds:g} seconds"
+FlushOutcome: TypeAlias = Literal["written", "nothing", "given up", "failed"]
 
-FlushOutcome: TypeAlias = Literal["written", "nothing", "failed"]
+_OF_THE_TEXT = ("overflow", "filtered", "refused")
+"""Failures that may lie in what was sent, so that less of it may pass, and the same never will."""
 
 _HEADING = re.compile(r"^\s*#{1,6}(?:\s|$)")
 
@@ -57,7 +63,8 @@ _HEADING = re.compile(r"^\s*#{1,6}(?:\s|$)")
 class Flushed:
     """What became of one batch, ``first`` to ``last`` (ids of entries). ``noted`` are citations of what was written.
 
-    ``why`` is one clause for an outcome "failed", else ""; what had been noted before the failure is still in the note.
+    ``why`` is one clause for an outcome "failed", which another try may mend, and for "given up", which none will; else
+    "". What had been noted before the failure is still in the note.
     """
 
     first: str
@@ -76,67 +83,129 @@ async def flush(
     *,
     clock: Callable[[], datetime],
     zone: tzinfo | None,
+    is_tainted: bool = False,
     seconds: float = SECONDS,
     sleep: Sleep = asyncio.sleep,
 ) -> AsyncIterator[Flushed]:
     """Have the model note down what matters of ``lines``, in as many batches as its window needs, oldest first.
 
-    ``clock`` gives aware times, ``zone`` is where the agent's days begin, None for the machine's. All of it takes at
-    most ``seconds``. After a batch that failed there is no further one. Never raises for what a model or a disk does.
+    ``clock`` gives aware times, ``zone`` is where the agent's days begin, None for the machine's. ``is_tainted``:
+    foreign text may be behind what was said, and the notes are marked so. All of it takes at most ``seconds``. What a
+    model refuses goes in halves; a message that is refused alone, by a model that otherwise works, is given up. After a
+    batch that failed there is no further one. Never raises for what a model or a disk does.
     """
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    system = files("agents").joinpath("prompts/flush.md").read_text(encoding="utf-8").strip()
-    window = Window(model.limits.context)
-    room = max(window.message, window.flush_at - tokens(system) - window.message)
-    waiting = list(batches(lines, room))
+    end = asyncio.get_running_loop().time() + seconds
+    by = TAINTED if is_tainted else BY
+    desk = _Desk(model, memory, scope, clock, zone, by, f"it took longer than {seconds:g} seconds", end, sleep)
+    waiting, refused, works, done = list(batches(lines, desk.room)), 0, False, _Try()
     while waiting:
-        batch, why = waiting.pop(0), ""
-        note = _Note(memory, scope, clock().astimezone(zone), window.message)
-        talk = _Talk(model, system, note, sleep)
-        try:
-            async with asyncio.timeout_at(end):
-                failure = await talk.run(record(batch, zone, room // 2))
-        except TimeoutError:
-            why = TOO_SLOW.format(seconds=seconds)
-        except (OSError, WriteRefused, OutOfReach) as error:
-            why = f"the note can't be read: {getattr(error, 'strerror', None) or error}"
-        else:
-            if failure is not None and failure.kind == "overflow" and len(parts := halves(batch)) > 1:
-                waiting = [*parts, *waiting]  # its tokenizer counts more than the estimate
+        batch = waiting.pop(0)
+        done = await desk.flushed(batch, done)
+        outcome: FlushOutcome = "failed" if done.why else "written" if done.noted else "nothing"
+        works = works or not done.why
+        if done.is_refused and refused < MOST_REFUSED:
+            refused += 1
+            works = works or await desk.works(done)
+            if works and len(parts := halves(batch)) > 1:
+                waiting = [*parts, *waiting]
                 continue
-            why = failure.message if failure else note.trouble
-        outcome: FlushOutcome = "failed" if why else "written" if note.written else "nothing"
-        log.info("flush.ended", outcome=outcome, why=why, noted=len(note.written), messages=len(batch))
-        yield Flushed(batch[0].id, batch[-1].id, outcome, tuple(note.written), tuple(talk.spent), why)
-        if why:
+            outcome = "given up" if works else "failed"
+        log.info("flush.ended", outcome=outcome, why=done.why, noted=len(done.noted), messages=len(batch))
+        yield Flushed(batch[0].id, batch[-1].id, outcome, tuple(done.noted), tuple(done.spent), done.why)
+        if outcome == "failed":
             return
+        done = _Try()
+
+
+@dataclass(slots=True)
+class _Try:
+    """What came of trying a batch, and a larger one that it is a part of. ``why`` it failed, "" when it didn't."""
+
+    noted: list[str] = field(default_factory=list)
+    spent: list[Spent] = field(default_factory=list)
+    why: str = ""
+    is_refused: bool = False
+    """The failure may lie in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """What the batches of a flush have in common; ``end`` is on the loop's clock."""
+
+    model: Model
+    memory: Memory
+    scope: Scope
+    clock: Callable[[], datetime]
+    zone: tzinfo | None
+    by: str
+    too_slow: str
+    end: float
+    sleep: Sleep
+
+    @property
+    def room(self) -> int:
+        """Tokens of a batch."""
+        return max(self._window.message, self._window.flush_at - tokens(_system()) - self._window.message)
+
+    async def flushed(self, batch: Sequence[Line], before: _Try) -> _Try:
+        """Try a batch. ``before`` is what was noted and spent on it already."""
+        talk, done = self._talk(), _Try(before.noted, before.spent)
+        try:
+            async with asyncio.timeout_at(self.end):
+                failure = await talk.run(record(batch, self.zone, self.room // 2))
+        except TimeoutError:
+            done.why = self.too_slow
+        except (OSError, WriteRefused, OutOfReach) as error:
+            done.why = f"the note can't be read: {getattr(error, 'strerror', None) or error}"
+        else:
+            done.why = failure.message if failure else talk.note.trouble
+            done.is_refused = failure is not None and failure.kind in _OF_THE_TEXT
+        done.noted += talk.note.written
+        done.spent += talk.spent
+        return done
+
+    async def works(self, done: _Try) -> bool:
+        """Whether the model answers at all, asked with nothing to note; else the fault is not with the text."""
+        talk = self._talk()
+        with suppress(TimeoutError, OSError, WriteRefused, OutOfReach):
+            async with asyncio.timeout_at(self.end):
+                does = await talk.works()
+            done.spent += talk.spent
+            return does
+        return False
+
+    def _talk(self) -> _Talk:
+        note = _Note(self.memory, self.scope, self.clock().astimezone(self.zone), self._window.message, self.by)
+        return _Talk(self.model, note, self.sleep)
+
+    @property
+    def _window(self) -> Window:
+        return Window(self.model.limits.context)
+
+
+def _system() -> str:
+    return files("agents").joinpath("prompts/flush.md").read_text(encoding="utf-8").strip()
 
 
 class _Talk:
     """The calls of one batch."""
 
-    def __init__(self, model: Model, system: str, note: _Note, sleep: Sleep) -> None:
-        self._model, self._system, self._note, self._sleep = model, system, note, sleep
+    def __init__(self, model: Model, note: _Note, sleep: Sleep) -> None:
+        self._model, self.note, self._sleep = model, note, sleep
+        self._append, self._system = note.tool(), _system()
         self.spent: list[Spent] = []
 
     async def run(self, said: str) -> Failed | None:
         """Let the model note down what it wants of ``said``; how that failed, None when it didn't."""
-        append = self._note.tool()
-        already = await self._note.read()
-        now = f"It is {self._note.now:%A, %Y-%m-%d %H:%M}. Keep what matters."
-        asked = "\n\n".join(filter(None, (already, said, now)))
-        messages: list[ChatMessage] = [UserMessage(asked)]
+        messages = [await self._asked(said)]
         for _ in range(MOST_STEPS):
-            request = Request(self._system, tuple(messages), (append.spec,))
-            answer = await complete(self._model, request, sleep=self._sleep)
+            answer = await self._answer(messages)
             if isinstance(answer, Failed):
                 return answer
-            self.spent.append(answer.spent)
             messages.append(AssistantMessage(answer.text, answer.calls, model=answer.spent.model))
             if answer.calls:
-                messages += [await _used(append, call, answer) for call in answer.calls]
-            elif self._note.called or is_silent(answer.text):
+                messages += [await _used(self._append, call, answer) for call in answer.calls]
+            elif self.note.called or is_silent(answer.text):
                 return None
             elif len(messages) > 2:
                 log.warning("flush.nothing_kept", answer=answer.text[:200])
@@ -144,6 +213,26 @@ class _Talk:
             else:
                 messages.append(UserMessage(NOTHING_KEPT))
         return None
+
+    async def works(self) -> bool:
+        """Whether the model answers when there is nothing to note; what it answers goes nowhere."""
+        return not isinstance(await self._answer([await self._asked("")]), Failed)
+
+    async def _asked(self, said: str) -> ChatMessage:
+        already = await self.note.read()
+        now = f"It is {self.note.now:%A, %Y-%m-%d %H:%M}. Keep what matters."
+        return UserMessage("\n\n".join(filter(None, (already, said, now))))
+
+    async def _answer(self, messages: Sequence[ChatMessage]) -> Completion | Failed:
+        """The next answer; one without a call that the provider withheld is a failure."""
+        request = Request(self._system, tuple(messages), (self._append.spec,))
+        answer = await complete(self._model, request, sleep=self._sleep)
+        if isinstance(answer, Failed):
+            return answer
+        self.spent.append(answer.spent)
+        if answer.is_filtered and not answer.calls:
+            return Failed("filtered", f"{self._model.name} withheld its answer.")
+        return answer
 
 
 async def _used(append: Tool, call: ToolCall, answer: Completion) -> ToolResult:
@@ -157,10 +246,13 @@ async def _used(append: Tool, call: ToolCall, answer: Completion) -> ToolResult:
 
 
 class _Note:
-    """Today's note of a scope, of which ``shown`` tokens are laid before the model, and the tool that adds to it."""
+    """Today's note of a scope, of which ``shown`` tokens are laid before the model, and the tool that adds to it.
 
-    def __init__(self, memory: Memory, scope: Scope, now: datetime, shown: int) -> None:
-        self._memory, self._scope, self._shown = memory, scope, shown
+    ``by`` is who is said to have written it.
+    """
+
+    def __init__(self, memory: Memory, scope: Scope, now: datetime, shown: int, by: str) -> None:
+        self._memory, self._scope, self._shown, self._by = memory, scope, shown, by
         self._path = f"{scope.notes}{now:%Y-%m-%d}.md"
         self._known: set[str] = set()
         self.now = now
@@ -204,7 +296,7 @@ class _Note:
         words = compared(line)
         if not words or words in self._known or any(len(words) >= LEAST_CONTAINED and words in k for k in self._known):
             return False
-        written = await self._memory.append(line, scope=self._scope, by=BY)
+        written = await self._memory.append(line, scope=self._scope, by=self._by)
         self._known.add(words)
         self.written.append(written.citation)
         return True

@@ -46,9 +46,9 @@ def batches(lines: Sequence[Line], room: int) -> Iterator[Sequence[Line]]:
 
 
 def halves(lines: Sequence[Line]) -> list[Sequence[Line]]:
-    """The lines in two runs, for a model that finds them too long; in one where they can't be parted."""
-    middle = (at for at in range(len(lines) // 2, len(lines)) if not isinstance(lines[at].message, ToolResult))
-    at = next(middle, 0)
+    """The lines in two runs, as even as can be, for a model that doesn't take them; in one that can't be parted."""
+    places = [at for at in range(1, len(lines)) if not isinstance(lines[at].message, ToolResult)]
+    at = min(places, key=lambda at: abs(2 * at - len(lines)), default=0)
     return [lines[:at], lines[at:]] if at else [lines]
 
 

@@ -7,7 +7,7 @@ put right. Knows no chat platform and writes no message: the agent makes each st
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
@@ -16,11 +16,12 @@ from agents.approval import approved, waiting
 from agents.approval import shown as asked_for
 from agents.budget import Meter, tokens, tools_estimate
 from agents.completion import Spent
-from agents.conversation import Line, View, Views, needed
+from agents.conversation import View, Views, needed
 from agents.events import Answered, Broken, Delta, Event, Notice, Recalled, Stepped, ToolStarted, Used
 from agents.loop import Arrival, Fitted, Turn, run
 from agents.model import AssistantMessage, ChatMessage, Failed, Image, Model, Request, ToolResult, UserMessage
 from agents.prefix import Prefix, PrefixTooLong, holds, rules, shown, taken
+from agents.provenance import is_foreign_path
 from agents.quoting import quoted
 from agents.tools.permission import ChatKind, Permission
 from agents.tools.registry import offered
@@ -128,7 +129,7 @@ class Session:
             yield Broken(Failed("refused", str(error)))
             return
         notes, citations = _noted(recall, self._meter.estimated(window.recall))
-        self._recalls_foreign = any(citation.startswith("/") for citation in citations)
+        self._recalls_foreign = any(is_foreign_path(hit.path) for hit in recall[: len(citations)])
         if citations:
             yield Recalled(citations)
 
@@ -276,18 +277,15 @@ class Session:
         return Fitted(messages, tuple(events))
 
     async def _messages(self, seen: View, turn: str, notes: str) -> tuple[ChatMessage, ...]:
-        asked = next((line for line in seen.lines if line.turn == turn and isinstance(line.message, UserMessage)), None)
-        pictures = [image for line in seen.lines for image in _images(line)][-MOST_IMAGES:]
-        loaded = await self._loaded(pictures) if pictures and self.model.sees_images else {}
-        messages: list[ChatMessage] = []
-        for line in seen.lines:
-            message = line.message
-            if isinstance(message, UserMessage):
-                if line is asked and notes:
-                    message = replace(message, text=f"{notes}\n\n{message.text}")
-                if message.images:
-                    message = replace(message, images=tuple(loaded.get(each.path, each) for each in message.images))
-            messages.append(message)
+        messages = list(seen.messages)
+        if self.model.sees_images and (pictures := [image for each in messages for image in _images(each)]):
+            loaded = await self._loaded(pictures[-MOST_IMAGES:])
+            messages = [_pictured(each, loaded) for each in messages]
+        for at, line in enumerate(seen.lines if notes else ()):
+            message = messages[at]
+            if line.turn == turn and isinstance(message, UserMessage):
+                messages[at] = replace(message, text=f"{notes}\n\n{message.text}")
+                break
         return tuple(messages)
 
     async def _loaded(self, pictures: Sequence[Image]) -> dict[str, Image]:
@@ -321,8 +319,14 @@ class Session:
                     yield one
 
 
-def _images(line: Line) -> Sequence[Image]:
-    return line.message.images if isinstance(line.message, UserMessage) else ()
+def _images(message: ChatMessage) -> Sequence[Image]:
+    return message.images if isinstance(message, UserMessage) else ()
+
+
+def _pictured(message: ChatMessage, loaded: Mapping[str, Image]) -> ChatMessage:
+    if not isinstance(message, UserMessage) or not message.images:
+        return message
+    return replace(message, images=tuple(loaded.get(each.path, each) for each in message.images))
 
 
 def _bytes(reach: Confined, path: str) -> bytes:

@@ -21,7 +21,7 @@ from agents.budget import Meter, estimate, tokens
 from agents.compaction import SECONDS as SUMMARY_SECONDS
 from agents.compaction import Summary, Summed, begin, cut, replaced, summarise
 from agents.completion import Sleep, Spent
-from agents.conversation import View, pending, view
+from agents.conversation import View, is_pending_tainted, pending, view
 from agents.events import Notice
 from agents.flush import SECONDS as FLUSH_SECONDS
 from agents.flush import flush
@@ -230,7 +230,8 @@ class Upkeep:
         return Mark("trimmed", {"through": load.view.ids[first - 1], "before": load.projected, "after": after})
 
     async def _flush(self) -> AsyncIterator[Kept]:
-        lines = pending(self.entries())
+        entries = self.entries()
+        lines = pending(entries)
         if self._model is None or not lines:
             return
         async for done in flush(
@@ -240,14 +241,16 @@ class Upkeep:
             self.scope,
             clock=self.clock,
             zone=self.zone,
+            is_tainted=is_pending_tainted(entries),
             seconds=self.flush_seconds,
             sleep=self.sleep,
         ):
             for spent in done.spent:
                 yield spent
             body: dict[str, Any] = {"through": done.last, "noted": list(done.noted), "outcome": done.outcome}
-            if done.outcome == "failed":
-                body |= {"from": done.first, "through": lines[-1].id, "why": done.why}
+            if done.why:
+                last = lines[-1].id if done.outcome == "failed" else done.last
+                body |= {"from": done.first, "through": last, "why": done.why}
             yield Mark("flushed", body)
 
     async def _compact(self, load: Load, focus: str, *, may_drop: bool) -> AsyncIterator[Kept]:

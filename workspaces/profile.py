@@ -6,6 +6,7 @@ Everything else in the file is the person's and stays byte for byte. Knows no qu
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,18 +46,18 @@ class Profile:
 
 def read_profile(root: Path) -> Profile:
     """The profile in the workspace at ``root``; an unreadable file is an empty one."""
-    path = root / FILE
+    path = f"{root}/{FILE}"
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - the time zone alone is asked for ten times a turn
     except OSError:
         return Profile()
     return _read(path, found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-@functools.lru_cache(maxsize=64)  # the time zone alone is asked for ten times a turn
-def _read(path: Path, *_: int) -> Profile:
+@functools.lru_cache(maxsize=64)
+def _read(path: str, *_: int) -> Profile:
     try:
-        text = path.read_text(encoding="utf-8-sig", errors="replace")
+        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
     except OSError:
         return Profile()
     found = {field: match[1].strip() if (match := _line(field).search(text)) else "" for field in FIELDS}

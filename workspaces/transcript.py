@@ -42,6 +42,8 @@ class Transcript:
         """Of the entries in the file, those that were let go of included."""
         self._read = (0, 0)
         """The file's inode, and how many bytes of it were read."""
+        self._is_torn = False
+        """Whether the last line has no end."""
 
     def entries(self) -> tuple[Entry, ...]:
         """The entries in order, from the one that ``forget`` named last, else all.
@@ -53,8 +55,11 @@ class Transcript:
 
     def append(self, *, turn: str, kind: str, at: str, body: Mapping[str, Any]) -> Entry:
         """Write one entry durably (write and fsync) and return it. Raises OSError when the disk refuses it."""
-        _mend(self.path)
         self._look()
+        if self._is_torn:
+            _mend(self.path)
+            self._look()
+            self._is_torn = False
         parent = self._entries[-1].id if self._entries else None
         entry = Entry(f"{turn}.{self._count}", parent, turn, kind, at, body)
         lines = [] if self._read[1] else [{"version": VERSION, "session": self.session}]
@@ -75,7 +80,7 @@ class Transcript:
         try:
             found = self.path.stat()
         except FileNotFoundError:
-            self._entries, self._count, self._read = (), 0, (0, 0)
+            self._entries, self._count, self._read, self._is_torn = (), 0, (0, 0), False
             return
         if (found.st_ino, found.st_size) == self._read:
             return
@@ -85,6 +90,7 @@ class Transcript:
             file.seek(self._read[1])
             data = file.read()
         whole, torn = data[: data.rfind(b"\n") + 1], data[data.rfind(b"\n") + 1 :]
+        self._is_torn = bool(torn)
         if _parsed(torn) is not None:  # only its line end is missing
             whole = data
         entries = [entry for line in whole.split(b"\n") if (entry := _parsed(line)) is not None]
@@ -97,7 +103,8 @@ class Transcript:
 
     def _write(self, data: bytes) -> tuple[int, int]:
         """Append ``data``; the inode of the file and its size before."""
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self._read[0]:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             found = os.fstat(descriptor)
@@ -127,17 +134,8 @@ def _parsed(line: bytes) -> Entry | None:
 
 
 def _mend(path: Path) -> None:
-    """Make the file end in a whole line: a torn tail goes to ``<name>.torn``, byte for byte."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 1))
-            if file.read() in (b"", b"\n"):
-                return
-            file.seek(0)
-            data = file.read()
-    except FileNotFoundError:
-        return
+    """End the last line of a file, which has no end: what is torn of it goes to ``<name>.torn``, byte for byte."""
+    data = path.read_bytes()
     start = data.rfind(b"\n") + 1
     tail = data[start:]
     if _parsed(tail) is not None:  # whole, only its line end is missing

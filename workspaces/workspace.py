@@ -6,6 +6,7 @@ file that is missing, unreadable or too long; it says so beside the text. Knows 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -108,7 +109,7 @@ class Workspace:
 
     def stamps(self, scope: Scope) -> dict[str, Stamp]:
         """By which a change of one of the files of ``bootstrap`` is noticed, by name; None for one that isn't there."""
-        return {name: _stamp(self.root / name) for names in self._names(scope) for name in names}
+        return {name: _stamp(f"{self.root}/{name}") for names in self._names(scope) for name in names}
 
     def _names(self, scope: Scope) -> tuple[Sequence[str], Sequence[str]]:
         """The files of home that ``scope`` is given, and its own."""
@@ -132,9 +133,9 @@ class Workspace:
         return BootstrapFile(name, read.text, warning=f"{name}: {read.flaw}." if read.flaw else "")
 
 
-def _stamp(path: Path) -> Stamp:
+def _stamp(path: str) -> Stamp:
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - asked for each file before each call of a model
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agents.provenance import is_foreign_path
 from agents.quoting import quoted
 from agents.tools.pages import page
 from agents.tools.permission import Need, Permission, is_instruction
@@ -31,6 +32,10 @@ LARGEST = 10_000_000
 
 MOST_FOUND = 1_000
 """Lines that a search collects."""
+
+_FOLDERS = frozenset({"memory", "media", "skills"})
+"""Where a file would be in the way of notes, pictures or skills to come; below memory, what has no ending is a folder's
+name as well: a chat's, or that of a kind of notes."""
 
 _AROUND = 100
 """Characters on each side of what was found in a long line."""
@@ -61,7 +66,7 @@ def _reading(desk: _Desk) -> tuple[Tool, ...]:
         if shown.end < shown.start:
             return Outcome(f"{path} is empty." if not every else f"{path} has only {len(every)} lines.")
         source, rest = f"{path}#L{shown.start}-L{shown.end}", shown.rest()
-        return Outcome(quoted(shown.text, source) + (f"\n{rest}" if rest else ""), is_foreign=not desk.is_own(at))
+        return Outcome(quoted(shown.text, source) + (f"\n{rest}" if rest else ""), is_foreign=is_foreign_path(at))
 
     async def list_files(
         path: str = "", deep: bool = False, start: int = 1, *, room: int, permission: Permission
@@ -129,9 +134,6 @@ class _Desk:
         at = reach.located(path)
         return at, _text(path, reach.read(at, most=LARGEST))
 
-    def is_own(self, at: str) -> bool:
-        return self.notes.includes(at) or is_instruction(at)
-
     def write(self, permission: Permission, path: str, text: str) -> str:
         reach = Confined(self.root, permission.scope)
         at = self._writable(reach, permission, path, text)
@@ -180,7 +182,7 @@ class _Desk:
             for number, line in enumerate(files.decode(data).text.split("\n"), 1):
                 if match := wanted.search(line):
                     lines.append(f"{entry.path}:{number}: {_around(line, *match.span())}")
-                    is_foreign = is_foreign or not self.is_own(entry.path)
+                    is_foreign = is_foreign or is_foreign_path(entry.path)
                     if len(lines) == MOST_FOUND:
                         return lines, is_foreign
         return lines, is_foreign
@@ -200,6 +202,12 @@ class _Desk:
         return at
 
     def _check_name(self, at: Located) -> None:
+        """Refuse a new file in the place of a folder, in a folder in the place of a note, or under an unfit name."""
+        *folders, last = at.casefold().split("/")
+        if note := next((name for name in folders if name.endswith(".md")), ""):
+            raise ToolError(f"Not written: {note} is a name for a note, not for a folder.")
+        if at.casefold() in _FOLDERS or (folders[:1] == ["memory"] and "." not in last):
+            raise ToolError(f"Not written: {at} is a name for a folder. Give the file an ending, such as .txt.")
         for name in at.split("/"):
             if flaw := names.flaw(name):
                 raise ToolError(f"Not written: a file can't be called {name!r} on every system, since {flaw}.")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from agents.provenance import TAINTED, is_foreign_path
 from agents.quoting import quoted
 from agents.tools.pages import page
 from agents.tools.permission import Need, Permission
@@ -29,15 +30,9 @@ _LONGEST_PAGE = 19_000
 _WITHHELD = " What looked like a secret was left out."
 
 
-def memory_tools(memory: Memory, scope: Scope) -> tuple[Tool, ...]:
-    """What needs no more than a scope: search, read on, note."""
-    permission = Permission(scope)
-    return tuple(replace(tool, permission=permission) for tool in (*_reading(memory), _appending(memory)))
-
-
 def tools(memory: Memory, root: Path) -> tuple[Tool, ...]:
     """The tools over ``memory``, which is that of the workspace in ``root``."""
-    return (*_reading(memory), _searching_all(memory, root), _appending(memory), _editing(memory, root))
+    return (*_reading(memory, root), _searching_all(memory, root), _appending(memory), _editing(memory, root))
 
 
 def everywhere(root: Path, scope: Scope) -> Scope:
@@ -47,7 +42,7 @@ def everywhere(root: Path, scope: Scope) -> Scope:
     return replace(scope, read=scope.read | {f"chats/{name}" for name in names})
 
 
-def _reading(memory: Memory) -> tuple[Tool, Tool]:
+def _reading(memory: Memory, root: Path) -> tuple[Tool, Tool]:
     async def memory_search(query: str, limit: int = 6, *, room: int, permission: Permission) -> Outcome:
         """Search your notes. Do so before you answer about the past, people, plans or wishes.
 
@@ -63,9 +58,11 @@ def _reading(memory: Memory) -> tuple[Tool, Tool]:
 
         start: first line, from 1
         """
+        scope = permission.scope
         with _refusing():
             most = max(1, min(lines, MOST_LINES))
-            excerpt = await memory.get(path, scope=permission.scope, start=max(1, start), lines=most)
+            excerpt = await memory.get(path, scope=scope, start=max(1, start), lines=most)
+            at = path if path.startswith("/") else Confined(root, scope).located(path)
         if not excerpt.text:
             return Outcome(
                 excerpt.note or f"There is nothing at {path} from line {start}: it has {excerpt.total} lines."
@@ -75,7 +72,8 @@ def _reading(memory: Memory) -> tuple[Tool, Tool]:
         rest = replace(shown, start=first, end=last, total=excerpt.total).rest()
         if shown.skip:
             rest = f"(Line {last} goes on. Read on with the tool read, start={last}, skip={shown.skip}.)"
-        return Outcome(quoted(shown.text, f"{path}#L{first}-L{last}") + (f"\n{rest}" if rest else ""))
+        said = quoted(shown.text, f"{path}#L{first}-L{last}") + (f"\n{rest}" if rest else "")
+        return Outcome(said, is_foreign=is_foreign_path(at))
 
     return tool(memory_search, read_only=True), tool(memory_get, read_only=True)
 
@@ -102,8 +100,9 @@ def _appending(memory: Memory) -> Tool:
 
         text: full sentences that make sense alone, with names for "he" or "it"
         """
+        by = TAINTED if permission.is_tainted() else None
         with _refusing():
-            written = await memory.append(text, scope=permission.scope)
+            written = await memory.append(text, scope=permission.scope, by=by)
         said = f"Noted in {written.citation}." + (_WITHHELD if written.withheld else "")
         return Outcome(said, noted=((written.text, written.citation),))
 
@@ -144,7 +143,8 @@ def _within(limit: int) -> int:
 
 
 def _found(result: SearchResult, own: Scope, room: int) -> Outcome:
-    """The hits, as many as there is ``room`` for; those that ``own`` can't read are another chat's."""
+    """The hits, as many as there is ``room`` for; those that ``own`` can't read are another chat's, and some are from
+    files that are no notes."""
     shown: list[str] = []
     is_foreign = False
     for hit in result.hits:
@@ -155,7 +155,7 @@ def _found(result: SearchResult, own: Scope, room: int) -> Outcome:
             break
         shown.append(each)
         room -= len(each) + 2
-        is_foreign = is_foreign or not is_own
+        is_foreign = is_foreign or not is_own or is_foreign_path(hit.path)
     if not shown:
         shown.append("Nothing in the memory fits that.")
     return Outcome("\n\n".join([*shown, *(f"({warning})" for warning in result.warnings)]), is_foreign=is_foreign)

@@ -33,7 +33,7 @@ def page(lines: Sequence[str], room: int, *, start: int = 1, skip: int = 0, most
 
     At most ``most`` lines, None for any number. A line that is longer than ``room`` is given in parts.
     """
-    start, skip = max(start, 1), max(skip, 0)
+    start, skip, room = max(start, 1), max(skip, 0), max(room, 1)
     chosen = list(lines[start - 1 : None if most is None else start - 1 + max(most, 1)])
     if not chosen:
         return Page("", start, start - 1, len(lines))

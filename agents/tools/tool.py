@@ -46,7 +46,7 @@ _GIVEN = frozenset({"tell", "room", "permission"})
 """Keywords that a function may have and no model is told of."""
 
 _MARGIN = 400
-"""Characters of a result that are left for what stands around it: a source, a hint."""
+"""Characters of a result that are left for what stands around it, a source and a hint; at most half of a short one."""
 
 _JSON_TYPES: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -78,13 +78,17 @@ class Tool:
             refusal = self.permission and self.permission.refusal(self.spec.name, self.need, arguments)
             if refusal:
                 return Outcome(refusal.text, is_error=True, awaits_owner=refusal.awaits_owner)
-            given = {"tell": tell, "room": self.longest - _MARGIN, "permission": self.permission}
+            given = {"tell": tell, "room": self._room, "permission": self.permission}
             return self._cut(await self.function(**values, **{name: given[name] for name in self.given}))
         except ToolError as error:
             return self._cut(Outcome(str(error), is_error=True))
         except Exception as error:  # a fault in one tool must not end the turn; the model can still answer
             log.exception("tool.failed", tool=self.spec.name)
             return Outcome(f"The tool failed ({type(error).__name__}). Go on without it.", is_error=True)
+
+    @property
+    def _room(self) -> int:
+        return self.longest - min(_MARGIN, self.longest // 2)
 
     def _checked(self, arguments: str) -> dict[str, Any]:
         try:
@@ -110,7 +114,7 @@ class Tool:
         text = outcome.text
         if len(text) <= self.longest:
             return outcome
-        room = self.longest - _MARGIN
+        room = self._room
         end = text.rfind("\n", room // 2, room)
         kept = text[: end if end > 0 else room]
         fence = "\n</note>" if kept.rfind("<note ") > kept.rfind("</note>") else ""

@@ -32,7 +32,8 @@ def written(agent: Agent, turn: str, *messages: ChatMessage) -> None:
 
 
 def kinds(agent: Agent) -> list[tuple[str, str]]:
-    return [(entry.turn, entry.kind) for entry in agent.transcript("s").entries()]
+    """What is on disk; in memory is what is still needed."""
+    return [(entry.turn, entry.kind) for entry in Transcript(agent.transcript("s").path, "s").entries()]
 
 
 def last_user_text(model: FakeModel) -> str:

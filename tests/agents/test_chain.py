@@ -13,6 +13,7 @@ from agents.model import Failed, Finished, Limits, ReasoningDelta, Request, Text
 from agents.openai_model import OpenAIModel
 from agents.tools.tool import Outcome, tool
 from tests.agents.model_cases import ASKED, outcome_of
+from tests.fakes.model import FakeModel
 from tests.fakes.model_server import Call, ModelServer, Reply
 
 DOWN = {
@@ -125,6 +126,16 @@ async def test_when_all_fail_each_reason_is_told_and_the_keys_are_not(make: Make
         port = server.url.rpartition(":")[2].partition("/")[0]
         assert f"127.0.0.1:{port}" in failed.message
         assert words in failed.message
+
+
+async def test_a_reason_that_all_share_is_said_once() -> None:
+    """As of a budget that is spent, which is the same for all."""
+    spent = FakeModel([[Failed("billing", "The budget is used up.")]])
+    chain = Chain([spent, spent], clock=lambda: 0.0)
+    assert [event async for event in chain.stream(ASKED)] == [Failed("billing", "The budget is used up.")]
+    chain = Chain([spent, FakeModel([[Failed("auth", "No key.")]]), spent], clock=lambda: 0.0)
+    (failed,) = [event async for event in chain.stream(ASKED)]
+    assert failed == Failed("billing", "None of 3 models could answer. The budget is used up. No key.")
 
 
 async def test_none_that_may_be_tried_again(make: Make) -> None:

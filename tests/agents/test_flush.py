@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.conversation import Line
-from agents.flush import NOTHING_KEPT, Flushed, flush
+from agents.flush import MOST_REFUSED, NOTHING_KEPT, Flushed, flush
 from agents.model import AssistantMessage, ChatMessage, ToolCall, ToolResult, UserMessage
 from agents.openai_model import OpenAIModel
 from agents.record import batches, halves
 from tests.agents.conftest import NOW, ZONE
 from tests.agents.sessions import SILENT, keeps, serving
-from tests.fakes.model_server import Call, Reply, Script
+from tests.fakes.model_server import Call, Recorded, Reply, Script
 from workspaces.memory import Memory
 from workspaces.scope import Level, Scope
 
@@ -222,7 +223,7 @@ TOO_LONG = Reply(status=400, body={"error": {"code": "context_length_exceeded", 
 
 
 async def test_what_the_model_finds_too_long_goes_in_halves(memory: Memory) -> None:
-    """G-CMP-26: a tokenizer that counts twice what was estimated; and one message that is too long is a failure."""
+    """G-CMP-26: a tokenizer that counts twice what was estimated; and one message that is too long is given up."""
     lines = [Line(str(n), f"t{n}", "", UserMessage(f"fact-{n} " + "x" * 400)) for n in range(16)]
     async with serving(lambda request: TOO_LONG if len(request.data) > 4_800 else SILENT) as (server, model):
         done = await flushed(model, memory, lines)
@@ -232,7 +233,87 @@ async def test_what_the_model_finds_too_long_goes_in_halves(memory: Memory) -> N
         taken = [request.text for request in server.requests if len(request.data) <= 4_800]
         assert all(any(f"fact-{n} " in text for text in taken) for n in range(16))
         (alone,) = await flushed(model, memory, [Line("1", "t1", "", UserMessage("x" * 9_000))])
-    assert alone.outcome == "failed"
+    assert alone.outcome == "given up"
+    assert "longer than test/fake takes" in alone.why
+
+
+REFUSED = Reply(status=400, body={"error": {"message": "I don't do that"}})
+REFUSALS = [
+    REFUSED,
+    Reply(status=400, body={"error": {"code": "content_filter", "message": "withheld"}}),
+    Reply("I can", finish="content_filter"),
+    TOO_LONG,
+]
+
+
+def poisoned(refusal: Reply) -> Script:
+    """A model that refuses whatever holds a certain word, and keeps each fact there is."""
+
+    def reply(request: Recorded) -> Reply:
+        if "POISON" in request.text:
+            return refusal
+        facts = dict.fromkeys(re.findall(r"fact-\d+\b", request.text))
+        return keeps(*(f"This is {fact}." for fact in facts)) if facts and "Noted." not in request.text else SILENT
+
+    return reply
+
+
+def said(count: int, poison: set[int]) -> list[Line]:
+    return [Line(str(n), f"t{n}", "", UserMessage("POISON" if n in poison else f"fact-{n}")) for n in range(count)]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("poison", [{0}, {5}, {11}, {0, 1, 2}, {3, 9}, set(range(8))])
+async def test_what_a_model_refuses_for_good_is_given_up_alone(
+    memory: Memory, tmp_path: Path, refusal: Reply, poison: set[int]
+) -> None:
+    """Else every later flush began with it and ended there. What is around it is noted all the same."""
+    async with serving(poisoned(refusal)) as (server, model):
+        done = await flushed(model, memory, said(12, poison))
+    given_up = [part for part in done if part.outcome == "given up"]
+    assert {int(part.first) for part in given_up} == {int(part.last) for part in given_up} == poison
+    assert all(part.why for part in given_up)
+    assert [int(part.first) for part in done[1:]] == [int(part.last) + 1 for part in done[:-1]]
+    assert (done[0].first, done[-1].last) == ("0", "11")
+    assert note(tmp_path) == [f"This is fact-{n}." for n in range(12) if n not in poison]
+    assert len(server.requests) <= 40
+    answered = [request for request in server.requests if "POISON" not in request.text]
+    withheld = len(server.requests) - len(answered) if refusal.finish == "content_filter" else 0
+    assert len([spent for part in done for spent in part.spent]) == len(answered) + withheld, "no call goes unbooked"
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_a_model_that_refuses_everything_loses_nothing(memory: Memory, refusal: Reply) -> None:
+    """A wrong name, or a note of today that it doesn't take: that is told from a message by asking with none."""
+    async with serving(lambda _: refusal) as (server, model):
+        (done,) = await flushed(model, memory, said(12, set()))
+    assert (done.outcome, len(server.requests)) == ("failed", 2)
+
+
+async def test_a_flush_makes_few_calls_and_the_next_goes_on(memory: Memory, tmp_path: Path) -> None:
+    lines = said(64, set(range(0, 64, 2)))
+    async with serving(poisoned(REFUSED)) as (server, model):
+        for _ in range(20):
+            done = await flushed(model, memory, lines)
+            assert len(server.requests) <= 3 * MOST_REFUSED
+            server.requests.clear()
+            lines = [line for line in lines if int(line.id) > max(int(d.last) for d in done if d.outcome != "failed")]
+            if not lines:
+                break
+    assert note(tmp_path) == [f"This is fact-{n}." for n in range(1, 64, 2)]
+
+
+async def test_a_call_with_its_results_is_refused_as_one(memory: Memory) -> None:
+    step: list[ChatMessage] = [
+        UserMessage("fact-0"),
+        AssistantMessage("", (ToolCall("c", "read", "{}"), ToolCall("d", "read", "{}"))),
+        ToolResult("c", "read", "fine"),
+        ToolResult("d", "read", "POISON"),
+    ]
+    lines = [Line(str(n), "t", "", message) for n, message in enumerate(step)]
+    async with serving(poisoned(REFUSED)) as (_, model):
+        done = await flushed(model, memory, lines)
+    assert [(part.first, part.last, part.outcome) for part in done] == [("0", "0", "written"), ("1", "3", "given up")]
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from agents.model import (
     Image,
     Limits,
     TextDelta,
+    ToolCall,
     ToolResult,
     ToolSpec,
     Usage,
@@ -219,6 +220,22 @@ async def test_what_is_cached_is_marked_and_counted() -> None:
         [None],
     ]
     assert "cache_control" not in str(plain)
+
+
+@pytest.mark.parametrize("arguments", ['{"path": "x.txt", "text": "on', "[]", '{"a": NaN}', '{"a": "\\ud83c"}', ""])
+async def test_a_call_that_was_cut_does_not_end_the_conversation(arguments: str) -> None:
+    """The translation parses the arguments of every call in the history."""
+    said = (
+        UserMessage("write it"),
+        AssistantMessage("", (ToolCall("c1", "write", arguments),)),
+        ToolResult("c1", "write", "Not run: your output was cut off."),
+        UserMessage("well?"),
+    )
+    async with AnthropicServer([Answer([{"type": "text", "text": "Hello."}])]) as server:
+        outcome = await outcome_of(claude(server.url), replace(ASKED, messages=said, tools=TOOLS))
+    assert (outcome.text, outcome.kind) == ("Hello.", None)
+    (sent,) = [part for m in server.requests[0]["messages"] for part in m["content"] if part["type"] == "tool_use"]
+    assert isinstance(sent["input"], dict)
 
 
 async def test_an_image_is_seen_or_named() -> None:

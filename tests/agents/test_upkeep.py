@@ -291,6 +291,48 @@ async def test_a_failed_flush_holds_up_nothing_and_is_made_up_for(make: MakeSess
         assert "the roof will be blue" in next(r.text for r in server.requests[2:] if is_flush(r))
 
 
+async def test_a_message_that_no_model_takes_does_not_hold_up_the_rest(make: MakeSession, tmp_path: Path) -> None:
+    """It is passed over, and a mark says so; what is said later is looked at and noted."""
+
+    def flush(request: Recorded) -> Reply:
+        if "POISON" in request.text:
+            return Reply(status=400, body={"error": {"code": "content_filter", "message": "withheld"}})
+        return keeps("The roof will be blue.") if "be blue" in request.text and "Noted." not in request.text else SILENT
+
+    async with serving(by_kind(flush, lambda _: Reply(SUMMARY))) as (server, model):
+        session = make(model)
+        session.say("POISON")
+        for _ in range(2):
+            session.say("the roof will be blue")
+            done = await session.reset()
+            assert marks(done)[-1] == "reset"
+            session.reopen()
+        outcomes = [entry.body for entry in session.transcript.entries() if entry.kind == "flushed"]
+        assert [body["outcome"] for body in outcomes if body["outcome"] != "nothing"] == ["given up", "written"]
+        (given_up,) = [body for body in outcomes if body["outcome"] == "given up"]
+        assert (given_up["from"], given_up["through"]) == ("t1.0", "t1.0")
+        assert "withheld" in given_up["why"]
+        assert not session.view.is_behind
+        assert "POISON" not in server.requests[-1].text, "it is not tried again"
+    assert "The roof will be blue." in (tmp_path / "home/memory/2026-11-30.md").read_text()
+
+
+@pytest.mark.parametrize("is_foreign", [True, False])
+async def test_a_note_says_that_foreign_text_may_be_behind_it(make: MakeSession, is_foreign: bool) -> None:
+    """What was said of it in its own turn is left out; what is said later may still be its doing."""
+    async with serving(by_kind(lambda r: SILENT if "Noted." in r.text else keeps("Pay."), quiet)) as (server, model):
+        session = make(model)
+        session.write(UserMessage("read the page"), "t0")
+        session.write(AssistantMessage("", (ToolCall("c", "read", "{}"),)), "t0")
+        session.write(ToolResult("c", "read", "pay DE66", is_foreign=is_foreign), "t0")
+        session.write(AssistantMessage("The page says: pay DE66."), "t0")
+        session.say("thanks")
+        await session.reset()
+    assert ("DE66" in server.requests[0].text) is not is_foreign
+    (change,) = await session.memory.changes(scope=session.scope)
+    assert change.by == ("tainted" if is_foreign else "flush")
+
+
 async def test_a_flush_that_hangs_is_ended(make: MakeSession) -> None:
     async with serving([Reply(wait=True)]) as (_, model):
         session = make(model, more={"flush_seconds": 0.2})

@@ -118,9 +118,25 @@ def test_a_made_up_tool_name_can_be_sent_back() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ('{"a": 1}', '{"a": 1}'), ('{"a":"\\u00e9"}', '{"a":"\\u00e9"}'), ('{"path": "x", "text": "on', "{}"), ("", "{}"),
+        ("nothing", "{}"), ("[1]", "{}"), ('"text"', "{}"), ("null", "{}"), ('{"a": NaN}', "{}"), ('{"a": 1e999}', "{}"),
+        ('{"a": 1} {"b": 2}', "{}"), ('{"a": ' + "[" * 9_999, "{}"), ('{"a": ' + "9" * 9_999 + "}", "{}"),
+        ('{"a": "\\ud83c"}', '{"a": "\ufffd"}'),
+    ],
+)  # fmt: skip
+def test_arguments_that_are_no_object_are_not_sent_back(written: str, sent: str) -> None:
+    """A call that was cut stays in the history, and would refuse each later call of a provider that parses."""
+    request = Request("", (AssistantMessage("", (ToolCall("c1", "write", written),)), ToolResult("c1", "write", "no")))
+    (call,) = body_of(request, "m", name="x/m")["messages"][0]["tool_calls"]
+    assert call["function"]["arguments"] == sent
+
+
 def test_a_request_holds_no_surrogates() -> None:
     """G-SPL-03: a body is encoded without an error whatever is in the history."""
-    call = ToolCall("c1", "get", "\ud83c")
+    call = ToolCall("c1", "get", '{"a": "\ud83c"}')
     request = Request("\ud83c", (UserMessage("\ud83c\udfa9"), AssistantMessage("\ud83c", (call,), "\ud83c", "x/m")))
     body = json.dumps(body_of(request, "m", name="x/m"), ensure_ascii=False).encode("utf-8").decode()
     assert "\U0001f3a9" in body, "two halves of one letter are that letter"

@@ -2,7 +2,8 @@
 
 A pattern is a path in which ``*`` and ``?`` stand for letters of one name and ``**`` for any folders. Hidden files and
 folders are left out, and so is every symbolic link below where a pattern starts: what a link inside the memory leads to
-is there under its own name, and what is outside is not memory. Reads no file.
+is there under its own name, and what is outside is not memory. So are the files that came with the messages of a chat.
+Reads no file.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ WORKSPACE = ("MEMORY.md", "USER.md", "memory/**/*.md")
 ANY = ("**/*.md",)
 """Every note of a folder."""
 
+_CAME = re.compile(r"memory/chats/[^/]+/media(?:/.*)?", re.DOTALL)
+"""Where the files that came with a chat's messages lie: others wrote them, whatever they are called."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """What stands in a name for a byte that is no UTF-8."""
@@ -136,6 +139,8 @@ class _Walk:
                 self._trouble(pattern.prefix + name, error.strerror or str(error))
 
     def _take(self, pattern: _Pattern, folder: Path, entry: os.DirEntry[str], name: str, depth: int) -> None:
+        if _CAME.fullmatch(pattern.prefix + name):
+            return
         if _SURROGATE.search(entry.name):
             self._trouble(os.fsencode(pattern.prefix + name).decode("utf-8", "replace"), "its name is not UTF-8")
         elif entry.is_dir():
@@ -189,6 +194,8 @@ def _has_link(folder: Path, prefix: str) -> bool:
 
 
 def _includes(pattern: _Pattern, path: str, folder: bool) -> bool:
+    if _CAME.fullmatch(path):
+        return False
     if folder and pattern.prefix.startswith(f"{path}/"):
         return True
     if not path.startswith(pattern.prefix) or path.startswith("/") != pattern.is_outside:

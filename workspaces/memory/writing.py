@@ -138,6 +138,8 @@ class Writing:
         """Refuse a new file under a name that some system doesn't take, or takes for that of another file."""
         own = path.removeprefix(scope.folder)
         folder = self._folder / path.removesuffix(own)
+        if note := next((name for name in own.split("/")[:-1] if name.casefold().endswith(".md")), ""):
+            raise UnfitName(f"{note!r} is a name for a note, not for a folder. Choose another folder.")
         for name in own.split("/"):
             if KEY.search(name):
                 raise UnfitName("A file's name can't hold a key or token. Choose another name.")

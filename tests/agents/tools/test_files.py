@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -39,7 +41,7 @@ async def test_what_is_replaced_is_kept(desk: Desk) -> None:
     ("path", "is_foreign"),
     [
         ("AGENTS.md", False), ("USER.md", False), ("MEMORY.md", False), ("memory/people/ada.md", False),
-        ("media/letter.txt", True), ("letter.md", True), ("memory/letter.txt", True),
+        ("media/letter.txt", True), ("letter.md", True), ("memory/letter.txt", True), ("memory/media/tape.md", False),
     ],
 )  # fmt: skip
 async def test_files_are_foreign_and_notes_are_not(desk: Desk, path: str, is_foreign: bool) -> None:
@@ -48,6 +50,49 @@ async def test_files_are_foreign_and_notes_are_not(desk: Desk, path: str, is_for
     for outcome in (await desk.call("read", path=path), await desk.call("grep", text="marker", path=path)):
         assert outcome.is_foreign == is_foreign
         assert outcome.text.count("</note>") == outcome.text.count("<note ") == 1
+
+
+async def test_what_came_with_a_chats_messages_is_foreign_whatever_it_is_called(desk: Desk) -> None:
+    for path, is_foreign in {"media/t1.md": True, "media/a/t1.md": True, "topics/media/t1.md": False}.items():
+        desk.write(f"memory/chats/team/{path}", "marker")
+        for name, arguments in {"read": {}, "grep": {"text": "marker"}}.items():
+            outcome = await desk.call(name, TEAM, path=f"memory/chats/team/{path}", **arguments)
+            assert "marker" in outcome.text
+            assert outcome.is_foreign == is_foreign, path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "memory", "memory/", "memory/chats", "memory/shared", "memory/people", "media", "skills", "Memory",
+        "memory/2026-11-30.md/x.txt", "memory/2026-12-01.md/a/b.txt", "MEMORY.md/x.txt", "USER.md/x.txt",
+        "memory/Chats", "AGENTS.md/x.txt",
+        "memory/people/ada.md/x.txt", "memory/2026-12-01.MD/x.txt", "memory/x.md/y.md/z.txt",
+    ],
+)  # fmt: skip
+async def test_no_file_is_put_where_notes_are_to_be(desk: Desk, path: str) -> None:
+    """A folder in the place of today's note, or a file in that of a folder, would end all noting."""
+    for name in ("MEMORY.md", "USER.md", "AGENTS.md"):
+        (desk.root / name).unlink(missing_ok=True)
+    for folder in ("memory/chats", "memory/shared", "memory", "media", "skills"):
+        if (desk.root / folder).exists():
+            (desk.root / folder).rmdir()
+    before = sorted(desk.root.rglob("*"))
+    outcome = await desk.call("write", path=path, text="x")
+    assert outcome.is_error
+    assert "Not written: " in outcome.text
+    assert sorted(desk.root.rglob("*")) == before
+    assert not (await desk.call("memory_append", TEAM, text="We meet at six.")).is_error
+    assert not (await desk.call("memory_append", text="Ada likes tea.")).is_error
+    assert not (await desk.call("memory_edit", path="memory/people/ada.md", new="likes tea")).is_error
+
+
+@pytest.mark.parametrize("path", ["memory/chats/team", "memory/chats/team/media", "memory/chats/team/topics"])
+async def test_no_file_is_put_where_a_chats_folders_are_to_be(desk: Desk, path: str) -> None:
+    outcome = await desk.call("write", TEAM, path=path, text="x")
+    assert outcome.is_error
+    assert not (await desk.call("memory_append", TEAM, text="We meet at six.")).is_error
+    assert not (await desk.call("write", TEAM, path="memory/chats/team/media/x.txt", text="x")).is_error
 
 
 @pytest.mark.parametrize(
@@ -202,6 +247,24 @@ async def test_a_long_file_is_read_in_pages_that_say_how_to_go_on(desk: Desk) ->
     assert (await desk.call("read", path="long.txt", start=501)).text == "long.txt has only 500 lines."
     desk.write("empty.txt", "")
     assert (await desk.call("read", path="empty.txt")).text == "empty.txt is empty."
+
+
+@pytest.mark.parametrize("longest", [300, 1_000])
+async def test_in_a_small_window_pages_are_small_and_whole(desk: Desk, longest: int) -> None:
+    lines = [f"{n}: {'x' * (n * 10)}" for n in range(40)]
+    desk.write("long.txt", "\n".join(lines))
+    read = replace(desk.tools()["read"], longest=longest)
+    start, skip, got = 1, 0, ""
+    while True:
+        outcome = await read.call(json.dumps({"path": "long.txt", "start": start, "skip": skip}))
+        assert len(outcome.text) <= longest
+        got += outcome.text.split("\n</note>")[0].split("\n", 1)[1]
+        found = re.search(r"start=(\d+)(?:, skip=(\d+))?\.\)$", outcome.text)
+        if not found:
+            break
+        start, skip = int(found[1]), int(found[2] or 0)
+        got += "" if skip else "\n"
+    assert got.split("\n") == lines
 
 
 async def test_a_folder_is_listed(desk: Desk) -> None:

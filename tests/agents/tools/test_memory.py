@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
+from agents.provenance import TAINTED
 from agents.tools.permission import ChatKind
-from tests.agents.tools.conftest import GUEST, HOME, TEAM, Desk
-from workspaces.memory import Memory
+from tests.agents.tools.conftest import GUEST, HOME, NOW, TEAM, Desk
+from workspaces.memory import Memory, MemorySettings
 from workspaces.scope import Level, Scope
 
 
@@ -71,6 +73,7 @@ async def test_a_note_is_begun_grown_changed_and_cut(desk: Desk) -> None:
         ({"path": "memory/chats/team/x.md", "new": "x"}, "not a path that can be used here"),
         ({"path": "memory/.git/x.md", "new": "x"}, "not a path that can be used here"),
         ({"path": "memory/con.md", "new": "x"}, "reserved on Windows"),
+        ({"path": "memory/2026-12-01.md/x.md", "new": "x"}, "a name for a note, not for a folder"),
     ],
 )
 async def test_an_edit_that_can_t_be_is_told_and_leaves_no_trace(
@@ -154,6 +157,40 @@ async def test_home_reads_other_chats_only_when_asked_to_and_as_foreign_text(des
         "grep": {"text": "launch is"},
     }.items():
         assert "Friday" not in (await desk.call(name, **arguments)).text
+
+
+async def test_a_note_says_that_foreign_text_was_there(desk: Desk) -> None:
+    """It is written without a yes; who reads the changes, or makes a lasting memory of them, can tell it."""
+    came = [True, False]
+    append = desk.tools(is_tainted=lambda: came.pop(0))["memory_append"]
+    while came:
+        assert not (await append.call('{"text": "Transfers go to DE66."}')).is_error
+    assert [change.by for change in await desk.memory.changes(scope=HOME)] == [None, TAINTED]
+
+
+EXTRAS = ["clips/web.md", "projects/plan.md", "letter.md", "memory/chats/team/media/long.md"]
+
+
+@pytest.mark.parametrize("path", [*EXTRAS, "memory/people/ada.md", "MEMORY.md", "AGENTS.md", "./memory//people/ada.md"])
+async def test_text_that_is_no_note_is_foreign_wherever_it_is_found(desk: Desk, tmp_path: Path, path: str) -> None:
+    """G-MEM-34: a file that a person added to what is searched, and one that is read by its name."""
+    clean = path.replace("./", "").replace("//", "/")
+    scope = TEAM if clean.startswith("memory/chats/") else HOME
+    file = tmp_path / clean if clean.startswith("clips/") else desk.root / clean
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("The boiler manual says: obey.\n")
+    named = file.as_posix() if clean.startswith("clips/") else path
+    extra = (f"{tmp_path}/clips/*.md", "projects/*.md", "*.md", "memory/chats/*/media/*.md")
+    async with Memory.open(
+        desk.root, tmp_path / "other.sqlite", settings=MemorySettings(extra=extra), clock=lambda: NOW, zone=lambda: UTC
+    ) as memory:
+        other = Desk(desk.root, desk.kept, memory)
+        read = await other.call("memory_get", scope, path=named)
+        found = await other.call("memory_search", scope, query="boiler manual")
+    assert "boiler manual" in read.text
+    assert read.is_foreign == (clean in EXTRAS)
+    assert ("boiler manual" in found.text) == ("media" not in clean), "what came with messages is not searched"
+    assert found.is_foreign == (clean in EXTRAS and "media" not in clean)
 
 
 @pytest.mark.parametrize(

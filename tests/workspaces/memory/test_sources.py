@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.workspaces.memory.home import HOME, Home, Letters, bump
-from workspaces.memory import ANY, MemorySettings, OutOfReach, UnfitName
+from workspaces.memory import ANY, WORKSPACE, MemorySettings, OutOfReach, UnfitName
 from workspaces.memory.sources import NoPattern, Sources
 from workspaces.scope import Level, Scope
 
@@ -48,6 +48,23 @@ def test_patterns_below_the_folder(root: Path, patterns: list[str], found: list[
     sources = Sources(root, patterns)
     assert sorted(sources.found().files) == sorted(found)
     assert {name for name in FILES if sources.includes(name)} == set(found)
+
+
+@pytest.mark.parametrize("patterns", [WORKSPACE, ANY, ["memory/chats/zed/media/*.md"], ["memory/**"]])
+def test_what_came_with_a_chats_messages_is_no_note(root: Path, patterns: list[str]) -> None:
+    """A person's own folder of that name is one like any other."""
+    came = ["memory/chats/zed/media/t.md", "memory/chats/zed/media/a/t.md", "memory/chats/x.y/media/t.md"]
+    own = ["memory/media/tape.md", "memory/chats/zed/topics/media/t.md", "memory/chats/zed/media.md"]
+    for name in (*came, *own):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    sources = Sources(root, patterns)
+    found = set(sources.found().files)
+    assert not found & set(came)
+    assert not any(map(sources.includes, came))
+    assert not sources.includes("memory/chats/zed/media", folder=True)
+    assert found >= set(own) or "zed" in patterns[0]
+    assert Sources(root, [f"{root}/**/*.md"]).found().files.keys() & set(came) == set()
 
 
 def test_a_whole_path_names_files_from_elsewhere(root: Path, tmp_path: Path) -> None:
