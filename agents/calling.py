@@ -13,7 +13,9 @@ from typing import TypeAlias, assert_never
 from agents.events import Delta, MessageStarted, Notice, Used
 from agents.model import (
     AssistantMessage,
+    ChatMessage,
     Failed,
+    FailureKind,
     Finished,
     Model,
     ReasoningDelta,
@@ -26,6 +28,10 @@ TRIES = 3
 """Calls of the model before a passing failure is final."""
 
 LONGEST_WAIT_SECONDS = 30.0
+
+BY_A_PICTURE: tuple[FailureKind, ...] = ("refused", "filtered", "overload")
+"""How a call fails for a picture that a provider doesn't take: some servers answer 500. The next calls would send it
+again, so that such a failure would be the session's end."""
 
 GO_ON = "The connection broke off there. Go on exactly where it ended, without repeating anything."
 BROKEN_OFF = "\n\n(The connection broke off here.)"
@@ -51,7 +57,8 @@ async def called(
 ) -> AsyncGenerator[Shown | Step | Failed, None]:
     """Call the model; the last thing that comes is the ``Step`` or what ``Failed`` for good.
 
-    ``marks_cut``: a text that ran into its limit says so.
+    ``marks_cut``: a text that ran into its limit says so. What may have failed for a picture is asked once more with
+    the names of the pictures only.
     """
     yield MessageStarted()
     shown = ""
@@ -82,11 +89,29 @@ async def called(
         yield Notice(f"retry {attempt}/{TRIES - 1}: {failure.message}")
         await sleep(min(failure.retry_after or 2.0 ** (attempt - 1), LONGEST_WAIT_SECONDS))
     if not shown.strip():
-        yield failure
+        named = _with_names_only(request)
+        if failure.kind not in BY_A_PICTURE or named == request:
+            yield failure
+            return
+        yield Notice(f"retry without the pictures: {failure.message}")
+        async with aclosing(called(model, named, sleep, marks_cut=marks_cut)) as again:
+            async for happened in again:
+                yield happened
         return
     yield Notice(failure.message)
     yield Delta(BROKEN_OFF)
     yield Step(AssistantMessage(shown + BROKEN_OFF, model=model.name), is_whole=False)
+
+
+def _with_names_only(request: Request) -> Request:
+    """The request without the bytes of its pictures: the model is told where they lie."""
+
+    def told(message: ChatMessage) -> ChatMessage:
+        if not isinstance(message, UserMessage) or not message.images:
+            return message
+        return replace(message, images=tuple(replace(image, data=None) for image in message.images))
+
+    return replace(request, messages=tuple(map(told, request.messages)))
 
 
 def _going_on(request: Request, shown: str) -> Request:

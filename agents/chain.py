@@ -38,14 +38,14 @@ class Chain:
         first = models[0]
         self.name, self.limits = first.name, first.limits
         self.uses_tools, self.sees_images = first.uses_tools, first.sees_images
-        self._models = tuple(models)
+        self.models = tuple(models)
         self._clock = clock
         self._rests_until: dict[int, float] = {}
 
     async def stream(self, request: Request) -> AsyncGenerator[ModelEvent, None]:
         failures: list[Failed] = []
         for index in self._order():
-            model = self._models[index]
+            model = self.models[index]
             if request.tools and not model.uses_tools:
                 failures.append(Failed("refused", f"{model.name} can't call tools."))
                 continue
@@ -75,13 +75,13 @@ class Chain:
         yield _all_failed(failures)
 
     async def close(self) -> None:
-        for model in self._models:
+        for model in self.models:
             await model.close()
 
     def _order(self) -> list[int]:
         """Who is asked, in order; those that rest come last, since a person would rather wait than hear nothing."""
         now = self._clock()
-        return sorted(range(len(self._models)), key=lambda index: self._rests_until.get(index, now) > now)
+        return sorted(range(len(self.models)), key=lambda index: self._rests_until.get(index, now) > now)
 
     def _passes_on(self, failed: Failed, model: Model) -> bool:
         """Whether the next model is to be asked.
@@ -107,12 +107,12 @@ def _within(request: Request, limits: Limits) -> Request:
 
 
 def _all_failed(failures: Sequence[Failed]) -> Failed:
-    """One failure for all: it may be tried again if one of them may, after the shortest wait."""
-    if len(failures) == 1:
+    """One failure for all: it may be tried again if one of them may, after the shortest wait. A reason is said once."""
+    if len(set(failures)) == 1:
         return failures[0]
     passing = [failed for failed in failures if failed.may_retry]
     waits = [failed.retry_after for failed in passing]
-    reasons = " ".join(failed.message for failed in failures)
+    reasons = " ".join(dict.fromkeys(failed.message for failed in failures))
     return Failed(
         (passing or failures)[0].kind,
         f"None of {len(failures)} models could answer. {reasons}",

@@ -17,7 +17,7 @@ from agents.approval import shown as asked_for
 from agents.budget import Meter, tokens, tools_estimate
 from agents.completion import Spent
 from agents.conversation import View, Views, needed
-from agents.events import Answered, Broken, Delta, Event, Notice, Recalled, Stepped, ToolStarted, Used
+from agents.events import Answered, Broken, Delta, Event, MessageStarted, Notice, Recalled, Stepped, ToolStarted, Used
 from agents.loop import Arrival, Fitted, Turn, run
 from agents.model import AssistantMessage, ChatMessage, Failed, Image, Model, Request, ToolResult, UserMessage
 from agents.prefix import Prefix, PrefixTooLong, holds, rules, shown, taken
@@ -138,11 +138,13 @@ class Session:
 
         request = Request(prefix.system, (), max_output=min(window.reserve, self.model.limits.output))
         readers = {tool.spec.name for tool in tools if tool.read_only}
-        ask = ""
+        ask, is_own = "", False
         async for event in run(Turn(self.model, request, tools, arrivals, fit, self.sleep)):
             match event:
-                case Used(usage=usage):
-                    self._meter = self._meter.learned(self._sent, usage)
+                case MessageStarted():
+                    is_own = True
+                case Used(usage=usage) if is_own:  # a flush and a summary are other texts
+                    self._meter, is_own = self._meter.learned(self._sent, usage), False
                 case ToolStarted(call=call) if call.name not in readers:
                     self._settle()
                 case Stepped(message=AssistantMessage(tool_calls=(), text=text) as message):

@@ -213,6 +213,6 @@ class BudgetSettings(BaseModel):
         default=None,
         gt=0,
         description="What all agents together may spend on models in a day, in USD; then they say so and ask none "
-        "until midnight. Calls of unknown price are not counted. Not set: no budget.",
+        "that costs money until midnight. Calls of unknown price are not counted. Not set: no budget.",
         examples=[2.5],
     )

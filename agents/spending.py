@@ -30,7 +30,7 @@ def refusal(spent: Spent, daily_usd: float | None, prices: Prices | None) -> str
     unknown = f", and {calls(spent.unpriced)} of unknown price" if spent.unpriced else ""
     return (
         f"The budget of {dollars(daily_usd)} for today is used up ({dollars(spent.usd)} spent{unknown}), so I ask no "
-        "model until midnight. To go on now, raise daily_usd under [budget]."
+        "model that costs money until midnight. To go on now, raise daily_usd under [budget]."
     )
 
 

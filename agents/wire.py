@@ -6,6 +6,7 @@ takes in process; so all three share one reader. Knows no transport and no provi
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -172,7 +173,21 @@ def _mark_message(message: Json) -> None:
 def _call(call: ToolCall) -> Json:
     """A name that the model made up becomes one that providers take back: one bad one would refuse all later calls."""
     name = _FOREIGN_TO_NAMES.sub("_", call.name)[:LONGEST_NAME] or "unknown"
-    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": mended(call.arguments)}}
+    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": _arguments(call.arguments)}}
+
+
+def _arguments(text: str) -> str:
+    """The arguments as the model wrote them. Of a call that was cut or broken, "{}": whoever translates them parses
+    them first, and what is no JSON object would refuse all later calls. Its result says that it wasn't run.
+    """
+    try:
+        arguments = json.loads(text)
+        written = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        return "{}"
+    if not isinstance(arguments, dict):
+        return "{}"
+    return text if mended(written) == written else mended(written)
 
 
 def error_in(chunk: Mapping[str, Any]) -> Any:

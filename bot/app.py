@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 import structlog
@@ -41,7 +42,8 @@ from bot.hindrance import Hindrance
 from bot.housekeeping import Housekeeping
 from bot.inbox import SqliteInbox
 from bot.instance import Instances
-from bot.models import Chosen, model_of, prices_of
+from bot.metering import Metered
+from bot.models import Chosen, model_of, prices_of, small_model_of
 from bot.outbox import SqliteOutbox
 from bot.pairing import Pairing
 from bot.people import People
@@ -171,15 +173,18 @@ class Hub:
         chosen: dict[str, Chosen] = {}
 
         def model(agent: str) -> Model | None:
-            chosen[agent] = model_of(agent, settings, home)
+            chosen[agent] = model_of(agent, settings, home, metered=partial(Metered, ledger=ledger, agent=agent))
             return chosen[agent].model
+
+        def small(agent: str) -> Model | None:
+            return small_model_of(settings, home, metered=partial(Metered, ledger=ledger, agent=agent))
 
         by_account = {(adapter.channel, adapter.account): adapter for adapter in adapters}
         instances = Instances(home.state / "instances")
         with instances.join() as owner:
             async with (
                 State.open(home.database) as state,
-                Roster.open(settings, home, model=model, clock=clock, watch=watch) as roster,
+                Roster.open(settings, home, model=model, small=small, clock=clock, watch=watch) as roster,
             ):
                 people = People(state, owners=settings.owners, identities=settings.identities, clock=clock)
                 gate = Gate(settings, people, settings.policies())
@@ -219,7 +224,7 @@ class Hub:
                     chosen=chosen,
                     told=Told(home.state / "told.json"),
                     housekeeping=Housekeeping(
-                        settings, home, roster.open_agents, last_turn=turns.last_turn, ledger=ledger, clock=clock
+                        settings, home, roster.open_agents, last_turn=turns.last_turn, clock=clock
                     ),
                     hindrance=hindrance,
                     is_alive=instances.is_alive,

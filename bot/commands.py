@@ -15,12 +15,13 @@ from typing import TypeAlias
 from adapters.message import Kind, Message
 from agents.agent import Agent, Thread
 from agents.errors import ModelError
-from agents.events import Event, Notice, Used
-from agents.model import Usage
+from agents.events import Event, Notice
 from agents.notebook import LEAST_AMONG_OTHERS, not_done, taken_back
 from agents.prefix import PrefixTooLong
 from agents.quoting import one_line
+from agents.upkeep import KEPT
 from bot.errors import NotPermitted, UsageError
+from bot.metering import NOT_TODAY, keeper, refusal
 from bot.router import Route
 from bot.spelling import closest
 from workspaces.memory import Hit, Mode, OutOfReach
@@ -64,7 +65,7 @@ class Order:
 
     ``turn`` is the same on every try of the same message. ``agent`` opens the agent it was said to, without building
     its model; it raises ModelError for an embedder that means nothing. ``stop`` ends what the sender may end in the
-    session and returns what to say of it. ``charge`` books a call of a model.
+    session and returns what to say of it.
     """
 
     given: Given
@@ -73,7 +74,6 @@ class Order:
     turn: str
     agent: Callable[[], Awaitable[Agent]]
     stop: Callable[[], Awaitable[str]]
-    charge: Charge
 
     @property
     def thread(self) -> Thread:
@@ -100,9 +100,6 @@ class Answer:
     code: int = 0
     noted: int = 0
 
-
-Charge: TypeAlias = Callable[[str, Usage], Awaitable[float | None]]
-"""Books one call of a model by its name; what it cost in USD, None when that is not known."""
 
 Function: TypeAlias = Callable[[Order], Awaitable[Answer]]
 
@@ -235,19 +232,22 @@ async def _new(order: Order) -> Answer:
 
 async def _compact(order: Order) -> Answer:
     agent = await order.agent()
+    model = keeper(agent)
+    if model is not None and (reason := await refusal(model)):
+        return Answer(reason if order.is_private else NOT_TODAY, 1)
     said = await _carried_out(agent.compact(order.thread, order.given.words), order)
     return Answer("\n\n".join(said) or COMPACTED)
 
 
 async def _carried_out(events: AsyncIterator[Event], order: Order) -> list[str]:
-    """What there is to say of it; what it cost is booked."""
-    said: list[str] = []
-    async for event in events:
-        if isinstance(event, Used):
-            await order.charge(event.model, event.usage)
-        elif isinstance(event, Notice):
-            said.append(event.text)
-    return said
+    """What there is to say of it."""
+    return [_for_all(each.text, order) async for each in events if isinstance(each, Notice)]
+
+
+def _for_all(notice: str, order: Order) -> str:
+    """``notice`` without its cause, which names the server and the budget, where others read it."""
+    without, _, _ = KEPT.partition(": {why}")
+    return f"{without}." if notice.startswith(without) and not order.is_private else notice
 
 
 async def _context(order: Order) -> Answer:
@@ -333,6 +333,7 @@ COMMANDS: tuple[Command, ...] = (
         "sum up our older messages now, with what you name kept in particular",
         _compact,
         "[what to keep]",
+        direct=Level.MEMBER,
         group=Level.MEMBER,
     ),
     Command("context", "what is in my window, in tokens, by source", _context, group=Level.MEMBER, at_once=True),

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import structlog
 
 from agents.curation import curate
-from agents.errors import ModelError
+from bot.metering import keeper, refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from agents.agent import Agent
     from bot.home import Home
     from bot.settings import Settings
-    from bot.usage import Ledger
 
 log = structlog.get_logger(__name__)
 
@@ -42,14 +40,12 @@ class Housekeeping:
         agents: Mapping[str, Agent],
         *,
         last_turn: Callable[[str], datetime | None],
-        ledger: Ledger,
         clock: Callable[[], datetime],
     ) -> None:
         self._settings = settings
         self._home = home
         self._agents = agents
         self._last_turn = last_turn
-        self._ledger = ledger
         self._clock = clock
 
     async def keep(self) -> None:
@@ -74,15 +70,11 @@ class Housekeeping:
         today = now.astimezone(zone).date().isoformat()
         if await asyncio.to_thread(_said, mark) == today:
             return
-        model = None
-        with suppress(ModelError):
-            model = agent.small() or agent.model()
-        if model is None or not model.uses_tools or await self._ledger.refusal(model.name):
+        model = keeper(agent)
+        if model is None or not model.uses_tools or await refusal(model):
             return
         await asyncio.to_thread(mark.write_text, f"{today}\n", "utf-8")
-        curated = await curate(model, agent.memory, now, zone=zone)
-        for spent in curated.spent:
-            await self._ledger.add(agent.name, spent.model, spent.usage)
+        await curate(model, agent.memory, now, zone=zone)
 
 
 def _said(mark: Path) -> str:

@@ -83,6 +83,11 @@ class SqliteInbox:
             )
             return cursor.rowcount == 1
 
+    async def waits(self, session: str) -> bool:
+        """Whether there is something to claim in a session."""
+        sql = "SELECT 1 FROM inbox WHERE session = ? AND NOT done AND owner = ? LIMIT 1"
+        return await self._state.row(sql, session, self._owner) is not None
+
     async def claim(self, session: str) -> Item | None:
         """The oldest unanswered message of a session, its ``tries`` raised durably; None when there is none."""
         async with self._state.transaction() as db:

@@ -45,8 +45,11 @@ class Lock:
 
     def acquire(self) -> bool:
         """Take the lock if nobody holds it. The file then holds our process id. Raises OSError."""
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            descriptor = self._opened()
+        except FileNotFoundError:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = self._opened()
         if not _locked(descriptor):
             os.close(descriptor)
             return False
@@ -58,6 +61,9 @@ class Lock:
             raise OSError(error.errno, error.strerror, str(self.path)) from error
         self._descriptor = descriptor
         return True
+
+    def _opened(self) -> int:
+        return os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
     async def wait(self) -> None:
         """Take the lock as soon as it is free."""

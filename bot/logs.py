@@ -119,6 +119,12 @@ class _File(logging.handlers.RotatingFileHandler):
         _make_private(Path(self.baseFilename))
         return super()._open()
 
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: ARG002, N802 - the base class's
+        """Without its look at how long the record will be, for which it would be formatted twice."""
+        if self.stream is None:
+            self.stream = self._open()
+        return bool(self.stream.tell() >= self.maxBytes)
+
 
 class _Screen(logging.StreamHandler[TextIO]):
     """stderr."""

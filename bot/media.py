@@ -13,6 +13,7 @@ import structlog
 
 from adapters.errors import AdapterError
 from agents.model import Image
+from agents.pictures import picture
 from agents.quoting import one_line
 from workspaces.confined import Confined
 from workspaces.names import portable_name
@@ -30,14 +31,6 @@ log = structlog.get_logger(__name__)
 LARGEST = 10_000_000
 """Bytes of a picture; providers take no larger one."""
 
-TYPES = {
-    b"\x89PNG\r\n\x1a\n": ("image/png", "png"),
-    b"\xff\xd8\xff": ("image/jpeg", "jpg"),
-    b"GIF8": ("image/gif", "gif"),
-    b"RIFF": ("image/webp", "webp"),
-}
-"""By how the bytes begin: what a platform says of a file is often wrong."""
-
 
 async def pictures(message: Message, turn: str, adapter: Adapter, root: Path, scope: Scope) -> tuple[Image, ...]:
     """The pictures of ``message``, on the disk; one that can't be had is left out, and the log says why."""
@@ -53,12 +46,10 @@ async def pictures(message: Message, turn: str, adapter: Adapter, root: Path, sc
 
 async def _fetched(attachment: Attachment, adapter: Adapter, root: Path, scope: Scope, name: str) -> Image:
     data = b"".join([chunk async for chunk in adapter.fetch(attachment.ref, LARGEST)])
-    media_type, ending = next((kind for start, kind in TYPES.items() if data.startswith(start)), ("", ""))
-    if not media_type:
-        raise ValueError("it is no picture of a kind that models take")
-    path = f"{scope.folder}media/{portable_name(name)}.{ending}"
+    seen = await asyncio.to_thread(picture, data)
+    path = f"{scope.folder}media/{portable_name(name)}.{seen.ending}"
     await asyncio.to_thread(_write, Confined(root, scope), path, data)
-    return Image(path, media_type)
+    return Image(path, seen.media_type)
 
 
 def _write(reach: Confined, path: str, data: bytes) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from agents.catalog import ModelChoice, build, check, resolve, resolve_all
 from agents.errors import MissingExtra, MissingKey, ModelError, WeightsError
@@ -19,7 +19,7 @@ from bot.environment import Environment
 from bot.errors import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from agents.model import Model
     from agents.prices import Prices
@@ -32,6 +32,13 @@ DEMO_SIZED = (
     "For a real one: limpet config set models.default PROVIDER/MODEL"
 )
 KEY_FOUND = "Using {name}, since {place} is set. To settle it: limpet config set models.default {name}"
+
+Meter: TypeAlias = "Callable[[Model], Model]"
+"""Puts the meter around one model; a chain of several has one around each."""
+
+
+def _unmetered(model: Model) -> Model:
+    return model
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +85,8 @@ def obstacle(
     return None
 
 
-def model_of(agent: str, settings: Settings, home: Home) -> Chosen:
-    """The model of ``agent``, or a chain of several.
+def model_of(agent: str, settings: Settings, home: Home, *, metered: Meter = _unmetered) -> Chosen:
+    """The model of ``agent``, or a chain of several, each of them ``metered``.
 
     Raises agents.errors.ModelError when no configured one can be built; an embedded model that nobody chose and that
     can't be used leaves the notes.
@@ -90,7 +97,7 @@ def model_of(agent: str, settings: Settings, home: Home) -> Chosen:
         choices = choices_of(agent, settings, home)
         if not choices:
             return Chosen(None, None, HOW_TO_ADD_A_MODEL)
-        model, misgiving = _built(choices, home)
+        model, misgiving = _built(choices, home, metered)
     except (MissingExtra, WeightsError) as error:
         if settings.agents[agent].model or settings.models.default:
             raise
@@ -98,13 +105,13 @@ def model_of(agent: str, settings: Settings, home: Home) -> Chosen:
     return Chosen(model, model.name, misgiving or _notice(choices[0]))
 
 
-def small_model_of(settings: Settings, home: Home) -> Model | None:
+def small_model_of(settings: Settings, home: Home, *, metered: Meter = _unmetered) -> Model | None:
     """The model for flushes and summaries; None when each agent's own does that. Raises agents.errors.ModelError."""
     names = in_order(settings.models.small)
     if not names:
         return None
     choices = resolve_all(settings.models, Environment.of(home).variables, WeightsStore(home.models), names)
-    return _built(choices, home)[0]
+    return _built(choices, home, metered)[0]
 
 
 def prices_of(settings: Settings, home: Home) -> dict[str, Prices | None]:
@@ -127,7 +134,7 @@ def prices_of(settings: Settings, home: Home) -> dict[str, Prices | None]:
     return prices
 
 
-def _built(choices: Sequence[ModelChoice], home: Home) -> tuple[Model, str | None]:
+def _built(choices: Sequence[ModelChoice], home: Home, metered: Meter) -> tuple[Model, str | None]:
     """The model of one choice, or the chain of several, and which of them it has to do without.
 
     Raises MissingExtra or WeightsError when none can be built.
@@ -138,7 +145,7 @@ def _built(choices: Sequence[ModelChoice], home: Home) -> tuple[Model, str | Non
         try:
             if choice.client == "local":
                 check(choice, {}, WeightsStore(home.models))
-            built.append(build(choice))
+            built.append(metered(build(choice)))
         except (MissingExtra, WeightsError) as error:
             errors.append(error)
     if not built:

@@ -5,7 +5,7 @@ Knows the adapter that shows it, and no inbox and no agent.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
@@ -36,8 +36,8 @@ NOT_NOW = "I can't answer right now. Your message is kept: please try again late
 
 EXIT_FAILURE = 1
 
-Charge: TypeAlias = Callable[[str, Usage], Awaitable[float | None]]
-"""Books one call of a model by its name; what it cost in USD, None when that is not known."""
+Cost: TypeAlias = Callable[[str, Usage], float | None]
+"""What one call of a model, by its name, costs in USD; None when that is not known."""
 
 
 @dataclass(slots=True)
@@ -45,8 +45,8 @@ class Outcome:
     """``code`` is the exit code of a single question. ``level`` is that of the turn; ``is_kept``: the transcript has
     the message. ``joined`` are the turns of messages that this one answers too.
 
-    ``cost`` is in USD, of ``calls`` of a model; None once one of them had no known price. ``agent`` and ``thread`` are
-    those whose session it was, None where no agent was asked.
+    ``cost`` is in USD, of ``calls`` of a model that came to their end; None once it is not known of one. ``agent`` and
+    ``thread`` are those whose session it was, None where no agent was asked.
     """
 
     answer: str = ""
@@ -72,7 +72,7 @@ class Outcome:
         self.cost = None if self.cost is None or cost is None else self.cost + cost
 
 
-async def followed(events: AsyncIterator[Event], message: Message, adapter: Adapter, charge: Charge) -> Outcome:
+async def followed(events: AsyncIterator[Event], message: Message, adapter: Adapter, cost: Cost) -> Outcome:
     """Run a turn to its end."""
     outcome = Outcome()
     async for event in events:
@@ -90,7 +90,7 @@ async def followed(events: AsyncIterator[Event], message: Message, adapter: Adap
             case Recalled(citations=citations):
                 outcome.recalled = citations
             case Used(model=model, usage=usage):
-                outcome.add(await charge(model, usage))
+                outcome.add(cost(model, usage))
             case Steered(source=source):
                 outcome.joined.append(source)
             case Answered(text=text, model=model, usage=usage, complete=complete):

@@ -18,7 +18,7 @@ from agents.agent import Agent
 from agents.resets import Resets
 from agents.tools.registry import toolbox
 from bot.clock import now
-from bot.models import embedders_of, small_model_of
+from bot.models import embedders_of
 from bot.zone import machine_zone, suggested
 from workspaces.copies import Copies
 from workspaces.memory import Memory
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 
 class Roster:
-    """``model`` builds the model of an agent by its name, None for notes mode.
+    """``model`` builds the model of an agent by its name, None for notes mode; ``small`` the one for its silent turns,
+    None for the same.
 
-    It is called when an agent's model is first asked for, and again only where it raised ModelError: a person may have
+    They are called when a model is first asked for, and again only where they raised ModelError: a person may have
     mended that meanwhile. The embedders, which hold weights in memory, are shared by all agents.
     """
 
@@ -46,6 +47,7 @@ class Roster:
         stack: AsyncExitStack,
         *,
         model: Callable[[str], Model | None],
+        small: Callable[[str], Model | None],
         clock: Callable[[], datetime],
         watch: bool,
     ) -> None:
@@ -53,11 +55,10 @@ class Roster:
         self._home = home
         self._stack = stack
         self._model = model
+        self._small = small
         self._clock = clock
         self._watch = watch
         self._embedders = functools.cache(lambda: embedders_of(settings, home))
-        self._small = _Deferred(lambda: small_model_of(settings, home))
-        stack.push_async_callback(self._small.close)
         self._agents: dict[str, Agent] = {}
         self._opening = asyncio.Lock()
 
@@ -69,12 +70,13 @@ class Roster:
         home: Home,
         *,
         model: Callable[[str], Model | None],
+        small: Callable[[str], Model | None] = lambda _: None,
         clock: Callable[[], datetime],
         watch: bool = False,
     ) -> AsyncIterator[Roster]:
         """``watch`` keeps the index of each open agent up to date in the background."""
         async with AsyncExitStack() as stack:
-            yield cls(settings, home, stack, model=model, clock=clock, watch=watch)
+            yield cls(settings, home, stack, model=model, small=small, clock=clock, watch=watch)
 
     @property
     def open_agents(self) -> Mapping[str, Agent]:
@@ -91,9 +93,10 @@ class Roster:
     async def _build(self, name: str) -> Agent:
         zone = zone_of(name, self._settings, self._home)
         workspace = Workspace.open(self._settings.workspace(name, self._home), clock=self._clock, zone=zone)
-        model = _Deferred(functools.partial(self._model, name))
+        model, small = (_Deferred(functools.partial(build, name)) for build in (self._model, self._small))
         async with AsyncExitStack() as stack:
             stack.push_async_callback(model.close)
+            stack.push_async_callback(small.close)
             opened = open_memory(name, self._settings, self._home, embedders=self._embedders(), clock=self._clock)
             memory = await stack.enter_async_context(opened)
             if self._watch:
@@ -111,7 +114,7 @@ class Roster:
             clock=self._clock,
             recall=own.recall,
             zone_like=suggested,
-            small=self._small,
+            small=small,
             toolbox=toolbox(workspace.root, memory, copies),
             tools=own.tools,
             resets=Resets(own.reset_after_idle, own.reset_daily_at),

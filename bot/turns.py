@@ -119,6 +119,8 @@ class Turns:
         await asyncio.gather(self._lanes.close(grace), self._asides.close(grace))
 
     async def _next(self, key: str) -> bool:
+        if not await self._inbox.waits(key):  # the lane's last look: it needs no lock
+            return False
         async with self._alone(key):
             item = await self._inbox.claim(key)
             if item is None:

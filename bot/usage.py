@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from agents.model import Usage
 from agents.spending import Spent, refusal
 
 if TYPE_CHECKING:
-    from agents.model import Usage
     from agents.prices import Prices
     from bot.state import State
 
@@ -68,13 +68,19 @@ class Ledger:
     def today(self) -> date:
         return self._clock().astimezone(self._zone()).date()
 
-    async def add(self, agent: str, model: str, usage: Usage) -> float | None:
-        """Keep one call of ``model``; what it cost in USD, None when its price is not known.
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """What one call of ``model`` costs in USD, None when its price is not known, or nobody counted what it took.
 
         One call, since a long one may be charged otherwise than two short ones.
         """
         prices = self._prices.get(model)
-        cost = prices.cost(usage) if prices is not None else None
+        if prices is None or (usage == Usage() and not prices.is_free):
+            return None
+        return prices.cost(usage)
+
+    async def add(self, agent: str, model: str, usage: Usage) -> None:
+        """Keep one call of ``model``."""
+        cost = self.cost(model, usage)
         if cost is None and self._daily_usd is not None and model not in self._said:
             self._said.add(model)
             log.warning("budget.blind", model=model, reason="its price is not known: set price_input and price_output")
@@ -89,7 +95,6 @@ class Ledger:
                 " unpriced = unpriced + excluded.unpriced",
                 (self.today.isoformat(), agent, model, *counts, cost, int(cost is None)),
             )
-        return cost
 
     async def refusal(self, model: str) -> str | None:
         """Why ``model`` is not to be asked any more today, as a sentence for the person; None when it may be."""

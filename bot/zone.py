@@ -27,7 +27,7 @@ def machine_zone(environ: Mapping[str, str] | None = None) -> ZoneInfo | None:
     if named := zone(environ.get("TZ", "").removeprefix(":")):
         return named
     try:
-        return _zone_at(os.readlink(_LOCAL))
+        return _zone_at(os.readlink(_LOCAL))  # noqa: PTH115 - asked ten times a turn
     except OSError:  # a minimal container has none
         return None
 

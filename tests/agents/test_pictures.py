@@ -93,7 +93,8 @@ def test_a_png_with_a_damaged_byte_is_none() -> None:
     "data",
     [
         b"RIFF\x24\x08\0\0WAVEfmt " + bytes(40), b"RIFF" + bytes(4) + b"AVI ", b"\x89PNG\r\n\x1a\n" + bytes(range(30)),
-        b"\xff\xd8\xff" + bytes(100), b"\xff\xd8" + b"\xff" * 1000, b"GIF8", b"GIF88a" + bytes(50), b"GIF89a" + bytes(50),
+        b"\xff\xd8\xff" + bytes(100), b"\xff\xd8" + b"\xff" * 1000, b"GIF8", b"GIF88a" + bytes(50),
+        b"GIF89a" + bytes(50),
         b"<svg onload=alert(1)>", b"%PDF-1.7", b"", b"\0\0\0\x18ftypheic", b"RIFF\x04\0\0\0WEBP",
     ],
 )  # fmt: skip

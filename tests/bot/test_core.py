@@ -147,7 +147,7 @@ async def test_a_picture_is_fetched_into_the_chats_own_folder(serve: Serve, door
     assert f"media/{kept.name}" in server.requests[0].text
 
 
-@pytest.mark.parametrize("data", [b"<svg onload=alert(1)>", None])
+@pytest.mark.parametrize("data", [b"<svg onload=alert(1)>", PNG[:-20], None])
 async def test_what_is_no_picture_is_named_and_not_kept(
     serve: Serve, door: FakeAdapter, home: Home, data: bytes | None
 ) -> None:

@@ -35,7 +35,8 @@ def ledger(state: State, clock: Clock) -> Open:
 async def test_calls_add_up_by_day_agent_and_model(state: State, ledger: Open, clock: Clock) -> None:
     """G-MOD-14: the cost is that of the fixed prices."""
     book = ledger()
-    assert await book.add("main", "a/paid", CALL) == pytest.approx(COST)
+    assert book.cost("a/paid", CALL) == pytest.approx(COST)
+    await book.add("main", "a/paid", CALL)
     await book.add("main", "a/paid", CALL)
     await book.add("other", "a/paid", Usage(1, 2, 0, 0))
     await book.add("main", "local/x", Usage(100, 10))
@@ -58,11 +59,18 @@ async def test_calls_add_up_by_day_agent_and_model(state: State, ledger: Open, c
 async def test_an_unknown_price_is_unknown(state: State, ledger: Open, model: str) -> None:
     """G-MOD-15: it is kept as unknown and not as 0, and the turn goes on."""
     book = ledger(0.01)
-    assert await book.add("main", model, CALL) is None
+    assert book.cost(model, CALL) is None
+    await book.add("main", model, CALL)
     assert await used_since(state, date(2026, 11, 30)) == [
         Used("2026-11-30", "main", model, 1, 12_307, 550, 0, 12_304, None, 1)
     ]
     assert await book.refusal(model) is None
+
+
+async def test_what_nobody_counted_has_no_known_cost(ledger: Open) -> None:
+    """A server that leaves out the usage: it is unknown and not 0, but of what is free."""
+    assert ledger().cost("a/paid", Usage()) is None
+    assert ledger().cost("local/x", Usage()) == 0
 
 
 async def test_a_price_that_is_set_later_counts_from_then_on(state: State, ledger: Open, clock: Clock) -> None:
