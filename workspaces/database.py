@@ -1,27 +1,21 @@
 """Opens every SQLite database of the program, the same way: WAL, a busy timeout, foreign keys, sqlite-vec if wanted.
 
 Many Pythons ship a ``sqlite3`` that can't load extensions (pyenv's, macOS's), and some an old SQLite. The standard
-module is taken where it can load sqlite-vec and is SQLite 3.45 or newer, else ``pysqlite3``. The hub uses it through
-aiosqlite; the memory, whose units of work are many statements long, in one thread of its own. Knows no table.
+module is taken where it can load sqlite-vec and is SQLite 3.45 or newer, else ``pysqlite3``. Knows no table.
 """
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import importlib
 import importlib.util
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import sqlite3
-
-    import aiosqlite
 
 OLDEST = (3, 45, 0)
 """Since 3.43 an FTS5 table without contents can be deleted from; the fixes of two more minor versions are asked for."""
@@ -115,19 +109,3 @@ def has_vectors(connection: sqlite3.Connection) -> bool:
     except sqlite().OperationalError:
         return False
     return True
-
-
-@asynccontextmanager
-async def connect_async(
-    path: Path, *, vectors: bool = False, synchronous: Literal["FULL", "NORMAL"] = "NORMAL"
-) -> AsyncIterator[aiosqlite.Connection]:
-    """``connect`` behind aiosqlite; closed at the end of the block."""
-    import aiosqlite
-
-    # Opened here and handed over: aiosqlite's thread would outlive a connection that could not be opened.
-    opened = await asyncio.to_thread(connect, path, vectors=vectors, synchronous=synchronous)
-    connection = aiosqlite.Connection(lambda: opened, iter_chunk_size=64)
-    try:
-        yield await connection
-    finally:
-        await connection.close()

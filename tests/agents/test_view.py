@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.budget import estimate
 from agents.conversation import (
     BEGUN,
     DROPPED,
     LEFT_OUT,
     SUMMARISED,
+    Views,
     body,
     is_pending_tainted,
     messages,
@@ -335,6 +337,17 @@ def test_what_no_flush_saw_is_pending_until_one_did(entries: list[Entry]) -> Non
     assert pending(done) == ()
     assert view(done).unflushed == len(view(done).lines)
     assert not view(done).is_behind
+
+
+@settings(deadline=None)
+@given(histories(), st.integers(1, 4))
+def test_a_view_that_grows_is_the_one_that_is_made_anew(entries: list[Entry], step: int) -> None:
+    """Whatever comes, in however large pieces, and whatever is let go of meanwhile."""
+    views = Views()
+    for size in range(0, len(entries) + 1, step):
+        seen = entries[:size]
+        assert views(seen[needed(seen) :]) == view(seen)
+    assert all(line.tokens == estimate(line.message) for line in view(entries).lines)
 
 
 @settings(deadline=None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.state import _STEPS, VERSION, State
+from bot.state import _STEPS, AGAIN_SECONDS, VERSION, State
 from workspaces.database import DatabaseError, sqlite
 
 
@@ -50,6 +50,53 @@ async def test_a_cancelled_transaction_is_rolled_back(state: State) -> None:
     assert await state.rows("SELECT * FROM moved") == []
     async with state.transaction() as db:
         await db.execute("INSERT INTO moved VALUES ('c', 'a', '2', 'x')")
+    assert len(await state.rows("SELECT * FROM moved")) == 1
+
+
+async def test_what_is_not_committed_is_seen_by_nobody_else(state: State) -> None:
+    async with state.transaction() as db:
+        await db.execute("INSERT INTO moved VALUES ('c', 'a', '1', 'x')")
+        assert len(await db.execute_fetchall("SELECT * FROM moved")) == 1
+        assert await state.rows("SELECT * FROM moved") == []
+    assert len(await state.rows("SELECT * FROM moved")) == 1
+
+
+async def test_a_cancellation_comes_after_the_commit_that_it_met(state: State) -> None:
+    """Whoever is cancelled there finds it done, and the next transaction finds the database free."""
+    committing = asyncio.Event()
+
+    async def write() -> None:
+        async with state.transaction() as db:
+            await db.execute("INSERT INTO moved VALUES ('c', 'a', '1', 'x')")
+            committing.set()
+
+    task = asyncio.create_task(write())
+    await committing.wait()  # it goes on to its commit before this test does
+    assert task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(await state.rows("SELECT * FROM moved")) == 1
+    async with state.transaction() as db:
+        await db.execute("INSERT INTO moved VALUES ('c', 'a', '2', 'x')")
+    assert len(await state.rows("SELECT * FROM moved")) == 2
+
+
+async def test_a_write_waits_for_another_process_and_holds_up_no_reader(state: State, tmp_path: Path) -> None:
+    other = sqlite().connect(tmp_path / "limpet.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    async def write() -> None:
+        async with state.transaction() as db:
+            await db.execute("INSERT INTO moved VALUES ('c', 'a', '1', 'x')")
+
+    task = asyncio.create_task(write())
+    for _ in range(3):
+        await asyncio.sleep(2 * AGAIN_SECONDS)
+        assert await state.rows("SELECT * FROM moved") == []
+    assert not task.done()
+    other.execute("COMMIT")
+    other.close()
+    await task
     assert len(await state.rows("SELECT * FROM moved")) == 1
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workspaces import database
-from workspaces.database import DatabaseError, connect, connect_async, has_vectors, sqlite
+from workspaces.database import DatabaseError, connect, has_vectors, sqlite
 
 
 def test_the_sqlite_in_use_is_new_enough_and_loads_vectors(tmp_path: Path) -> None:
@@ -38,12 +38,6 @@ def test_a_journal_that_can_not_be_wal_is_refused(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(module, "connect", lambda path, **options: real(":memory:", **options))
     with pytest.raises(DatabaseError, match="'memory', not 'wal'"):
         connect(tmp_path / "a.sqlite")
-
-
-async def test_it_works_through_aiosqlite(tmp_path: Path) -> None:
-    async with connect_async(tmp_path / "a.sqlite", vectors=True) as db:
-        rows = await db.execute_fetchall("SELECT vec_distance_cosine('[1, 0]', '[1, 0]')")
-        assert list(rows) == [(0.0,)]
 
 
 def _write(path: str, name: str) -> None:

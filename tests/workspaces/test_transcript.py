@@ -60,6 +60,59 @@ def test_the_torn_part_is_kept_byte_for_byte(tmp_path: Path) -> None:
     assert (tmp_path / "s.jsonl.torn").read_bytes() == b'{"id": "x", "bo\xff\n'
 
 
+def test_a_record_whose_line_end_was_lost_counts_and_is_not_fused_with_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    write(path, "one", "two")
+    path.write_bytes(path.read_bytes()[:-1])
+    transcript = Transcript(path, "main/telegram")
+    assert [entry.body["text"] for entry in transcript.entries()] == ["one", "two"]
+    for text in ("three", "four"):
+        transcript.append(turn="t1", kind="user", at="", body={"text": text})
+    assert texts(path) == [entry.body["text"] for entry in transcript.entries()] == ["one", "two", "three", "four"]
+    assert not path.with_name("s.jsonl.torn").exists()
+
+
+def test_what_another_process_wrote_is_there_at_the_next_look(tmp_path: Path) -> None:
+    """Two hubs of one home take turns in a session: each sees what the other said, and no id comes twice."""
+    path = tmp_path / "s.jsonl"
+    one, two = Transcript(path, "main/telegram"), Transcript(path, "main/telegram")
+    assert one.entries() == two.entries() == ()
+    for number in range(6):
+        (one, two)[number % 2].append(turn="t", kind="user", at="", body={"text": str(number)})
+        assert one.entries() == two.entries()
+    assert [entry.body["text"] for entry in one.entries()] == ["0", "1", "2", "3", "4", "5"]
+    assert [entry.parent for entry in one.entries()[1:]] == [entry.id for entry in one.entries()[:-1]]
+    assert len({entry.id for entry in one.entries()}) == 6
+
+
+def test_what_is_let_go_of_stays_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    transcript = write(path, "one", "two", "three")
+    transcript.forget(transcript.entries()[1].id)
+    assert [entry.body["text"] for entry in transcript.entries()] == ["two", "three"]
+    transcript.append(turn="t1", kind="user", at="", body={"text": "four"})
+    transcript.forget("an id that is not there")
+    assert [entry.body["text"] for entry in transcript.entries()] == ["two", "three", "four"]
+    assert texts(path) == ["one", "two", "three", "four"]
+    assert [entry.id for entry in Transcript(path, "").entries()] == ["t1.0", "t1.1", "t1.2", "t1.3"]
+
+
+@pytest.mark.parametrize(
+    "other", [b"", b'{"id": "a", "parent": null, "turn": "t", "kind": "user", "at": "", "body": {}}\n']
+)
+def test_another_file_in_its_place_is_read_from_its_beginning(tmp_path: Path, other: bytes) -> None:
+    """A person may delete a transcript, or put an older one back, while we run."""
+    path = tmp_path / "s.jsonl"
+    transcript = write(path, "one", "two")
+    path.unlink()
+    assert transcript.entries() == ()
+    path.write_bytes(other)
+    assert [entry.id for entry in transcript.entries()] == (["a"] if other else [])
+    transcript.append(turn="t", kind="user", at="", body={"text": "new"})
+    assert transcript.entries() == Transcript(path, "").entries()
+    assert len(transcript.entries()) == 1 + bool(other)
+
+
 def test_a_line_that_is_no_entry_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     write(path, "one")

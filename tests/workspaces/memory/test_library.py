@@ -124,7 +124,7 @@ def test_it_is_light_to_import() -> None:
     """Nothing of the rest of the program, and none of the heavy libraries, comes with it."""
     check = (
         "import sys, workspaces.memory\n"
-        "heavy = {'numpy', 'tokenizers', 'watchdog', 'aiosqlite', 'wordllama', 'bot', 'agents', 'adapters'}\n"
+        "heavy = {'numpy', 'tokenizers', 'watchdog', 'wordllama', 'bot', 'agents', 'adapters'}\n"
         "print(*sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
