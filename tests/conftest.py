@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import structlog
+from hypothesis import settings
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("limpet", deadline=None)
+settings.load_profile("limpet")
 
 # Tracebacks as Python prints them: structlog's own show every local variable, which takes seconds on a busy machine.
 structlog.configure(

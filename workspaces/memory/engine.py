@@ -54,8 +54,9 @@ logger = logging.getLogger(__name__)
 LONGEST_EXCERPT = 20_000
 """Characters that ``get`` gives at most: the cap of a bootstrap file."""
 
-NEEDED = 10
-"""Pieces whose text is read for each hit: some are handed out together, some say the same, some are too old."""
+NEEDED = 6
+"""Pieces whose text is read for each hit: some are handed out together, some say the same, some are too old. With ten
+recall is no better, also where the notes of a year are searched on the day after its last."""
 
 STILL_FILLING = "The newest notes are found by words only: their vectors are still being made."
 
@@ -148,12 +149,13 @@ class Memory:
         """
         terms = query.terms(question)
         most = self._settings.limit if limit is None else limit
+        pieces = max(NEEDED * most, ranking.TOGETHER)
         mode: Mode
         try:
             await self._syncing.refresh()
             found = await self._syncing.healed(
                 lambda: retrieval.indexed(
-                    self._store, self._encoders, question, terms, scope.read, NEEDED * most, self._settings, alone=alone
+                    self._store, self._encoders, question, terms, scope.read, pieces, self._settings, alone=alone
                 )
             )
             mode, warnings = self._state(found.embedder, found.takes_vectors, found.is_filling)

@@ -166,14 +166,18 @@ class _Question:
         text, header = has.text & self.strong, has.header & self.strong
         return (self.sum(text) + HEADER * self.sum(header & ~text)) / self.telling if self.telling else 0.0
 
-    def words(self, has: Masks, tokens: int) -> float:
-        """The evidence of the words. The same in fewer tokens is more."""
-        brevity = max(0.5, 1.5 / (1 + tokens / (2 * TYPICAL)))
-        return (self.share(has.text) + HEADER * self.share(has.header & ~has.text)) * brevity
+    def words(self, has: Masks) -> float:
+        """The evidence of the words, in a unit of ``TYPICAL`` length."""
+        return self.share(has.text) + HEADER * self.share(has.header & ~has.text)
 
     def meaning(self, cosine: float) -> float:
         """How far a cosine is above what is usual; 0 where it is not."""
         return max(0.0, cosine - self._usual) / (DEVIATIONS * self._spread)
+
+
+def _brevity(tokens: int) -> float:
+    """What the evidence of words is multiplied by: the same in fewer tokens is more."""
+    return max(0.5, 1.5 / (1 + tokens / (2 * TYPICAL)))
 
 
 def _usual(background: Background) -> tuple[float, float]:
@@ -202,7 +206,7 @@ def promising(
     """
     asked = _Question(terms, background, settings)
     share = asked.by_words if cosines else 1.0
-    worth = {has: share * asked.words(has, TYPICAL) for has in set(masks.values())}
+    worth = {has: share * asked.words(has) for has in set(masks.values())}
     rough = {unit: worth[has] for unit, has in masks.items()}
     for unit, cosine in cosines.items():
         rough[unit] = rough.get(unit, 0.0) + asked.by_meaning * asked.meaning(cosine)
@@ -224,49 +228,54 @@ def scored(
     ``alone``: each is weighed by itself, and none lends to another.
     """
     asked = _Question(terms, background, settings)
+    kinds = {has for _, has, _ in candidates}  # few, so what depends on them alone is worked out once
+    words = {has: asked.words(has) for has in kinds}
+    favours = {has: _favour(has, asked, settings) for has in kinds}
     own: list[tuple[Unit, float]] = []
     chunks: dict[int, int] = defaultdict(int)
     for unit, has, cosine in candidates:
-        words = asked.words(has, unit.tokens) if has is not NOTHING else 0.0
-        meant = words if cosine is None else asked.by_words * words + asked.by_meaning * asked.meaning(cosine)
-        own.append((unit, meant))
+        evidence = words[has] * _brevity(unit.tokens)
+        if cosine is not None:
+            evidence = asked.by_words * evidence + asked.by_meaning * asked.meaning(cosine)
+        own.append((unit, evidence))
         chunks[unit.chunk] |= has.text
+    passages = {chunk: 1 + asked.share(mask) for chunk, mask in chunks.items()}
     lent = {} if alone else _lent(own)
     found: list[tuple[float, int, Candidate]] = []
     for candidate, (unit, evidence) in zip(candidates, own, strict=True):
         evidence += lent.get(unit.id, 0.0)
         if evidence > 0:
-            favour = _favour(unit, candidate.has, asked, settings) * (1 + asked.share(chunks[unit.chunk]))
+            favour = favours[candidate.has] * (ASKS if unit.asks else 1.0) * passages[unit.chunk]
             found.append((evidence * favour, -unit.id, candidate))
-    return [_found(one, evidence, asked, settings) for evidence, _, one in nlargest(most, found)]
+    found.sort(reverse=True)
+    return [_found(one, evidence, asked, settings) for evidence, _, one in found[:most]]
 
 
 def _lent(own: Sequence[tuple[Unit, float]]) -> dict[int, float]:
     """The best evidence that the lines around a unit lend it."""
-    at = {(unit.section, unit.place): unit for unit, _ in own}
-    best: dict[int, float] = {}
-    for lender, evidence in own:
-        if evidence <= 0:
-            continue
-        for distance, share in BESIDE.items():
-            unit = at.get((lender.section, lender.place + distance))
-            if unit is not None and _adjoin(lender, unit, distance):
-                best[unit.id] = max(best.get(unit.id, 0.0), share * evidence)
+    best: dict[int, float] = defaultdict(float)
+    ordered = sorted(own, key=lambda one: (one[0].section, one[0].place))
+    for further in range(1, max(BESIDE) + 1):
+        for (unit, evidence), (later, other) in zip(ordered, ordered[further:], strict=False):
+            distance = later.place - unit.place
+            if later.section == unit.section and distance in BESIDE and _adjoin(unit, later, distance):
+                best[later.id] = max(best[later.id], BESIDE[distance] * evidence)
+                best[unit.id] = max(best[unit.id], BESIDE[-distance] * other)
     return best
 
 
-def _adjoin(lender: Unit, unit: Unit, distance: int) -> bool:
+def _adjoin(unit: Unit, later: Unit, distance: int) -> bool:
     """Whether they are lines of one list, or of one stretch without a gap; two pieces of one line are not."""
-    apart = unit.line - lender.end_line if distance > 0 else lender.line - unit.end_line
-    return apart > 0 and (apart <= abs(distance) or (unit.item and lender.item))
+    apart = later.line - unit.end_line
+    return apart > 0 and (apart <= distance or (unit.item and later.item))
 
 
-def _favour(unit: Unit, has: Masks, asked: _Question, settings: MemorySettings) -> float:
+def _favour(has: Masks, asked: _Question, settings: MemorySettings) -> float:
     """What multiplies the evidence of a unit, whatever it is made of."""
     factor = 1 + settings.label_boost if has.label else 1.0
     if asked.dated:
         factor *= 1 + DATED * asked.sum(has.header & asked.dated) / max(asked.sum(asked.dated), 1e-9)
-    return factor * ASKS if unit.asks else factor
+    return factor
 
 
 def _found(candidate: Candidate, evidence: float, asked: _Question, settings: MemorySettings) -> Scored:

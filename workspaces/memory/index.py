@@ -87,6 +87,7 @@ class Index:
     def __init__(self, path: Path, connection: sqlite3.Connection, spaces: Sequence[str], identity: str) -> None:
         """Private: use ``Index.open``."""
         self.path = path
+        self.signs = vectors.Signs()
         self._inode = path.stat().st_ino
         self._db = connection
         self._spaces = spaces
@@ -153,6 +154,7 @@ class Index:
     def become(self, other: Index) -> None:
         """Take over all that ``other`` holds, in one step for every process that has this index open."""
         other._db.backup(self._db)
+        self.signs = vectors.Signs()  # SQLite counts this as no change
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:

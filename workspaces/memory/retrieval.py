@@ -44,8 +44,8 @@ class Found:
     takes_vectors: bool = False
 
 
-SHARE = 5
-"""Of the pieces whose text may be read one in five is looked up by itself; the others stand around it."""
+SHARE = 3
+"""Of the pieces whose text may be read one in three is looked up by itself; the others stand around it."""
 
 REACH = max(abs(distance) for distance in BESIDE)
 """How many lines away another may lend evidence."""
@@ -195,7 +195,8 @@ def _weigh(
             return None
         cosines: dict[int, float] = {}
         if vector is not None and space is not None:
-            cosines = vectors.nearest(db, space, vector, words.extent.ranges, words.extent.units, width)
+            among = words.extent.units
+            cosines = vectors.nearest(db, space, vector, words.extent.ranges, among, width, index.signs)
             usual = lookups.sampled(db, space, vector, words.extent)
             background = Background(words.extent.units, words.counts, *_mean_and_spread(usual))
         best = promising(words.masks, cosines, terms, background, width, settings)

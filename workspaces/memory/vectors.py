@@ -30,7 +30,10 @@ FEW = 4096
 PAGE = 1024
 """Units whose signs lie in one row: 32 kB at 256 dimensions."""
 
-OVERSAMPLING = 4
+KEPT_SIGNS = 32 << 20
+"""Bytes of signs that are kept from one search to the next: a million units of 256 dimensions."""
+
+OVERSAMPLING = 3
 """How many more units the signs choose than are asked for."""
 
 KEPT = timedelta(days=7)
@@ -189,15 +192,25 @@ def known(db: sqlite3.Connection, space: Space, hashes: Iterable[int]) -> dict[i
 
 
 def nearest(
-    db: sqlite3.Connection, space: Space, query: bytes, ranges: Sequence[tuple[int, int]], among: int, count: int
+    db: sqlite3.Connection,
+    space: Space,
+    query: bytes,
+    ranges: Sequence[tuple[int, int]],
+    among: int,
+    count: int,
+    signs: Signs,
 ) -> dict[int, float]:
-    """The cosines of the ``count`` nearest of the ``among`` units whose ids are in ``ranges``, both ends included."""
+    """The cosines of the ``count`` nearest of the ``among`` units whose ids are in ``ranges``, both ends included.
+
+    ``signs`` are those of ``db``.
+    """
     if space.dims != len(query):
         return {}
     mean = _mean(db, space) if among > FEW else None
     if mean is None:
         return _nearest_of_few(db, space, query, ranges, count)
-    found = cosines(db, space, query, _near_by_sign(db, space, query, mean, ranges, count * OVERSAMPLING))
+    (wanted,) = _signs([query], mean, _width(space))
+    found = cosines(db, space, query, signs.near(db, space, wanted, ranges, count * OVERSAMPLING))
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:count])
 
 
@@ -213,14 +226,17 @@ def cosines(db: sqlite3.Connection, space: Space, query: bytes, units: Iterable[
     return {unit: 1 - distance for unit, distance in rows}
 
 
-def following(db: sqlite3.Connection, space: Space, places: Sequence[tuple[int, int]]) -> set[int]:
-    """For each pair of ids the first unit from the one to the other that has a vector: numbers have gaps."""
+def first_cosines(db: sqlite3.Connection, space: Space, query: bytes, spans: Sequence[tuple[int, int]]) -> list[float]:
+    """The cosine of the first unit that has a vector in each span of ids, both ends included, where there is one."""
+    if space.dims != len(query):
+        return []
     rows = db.execute(
-        f"SELECT (SELECT id FROM vectors_{space.id} WHERE id BETWEEN place.value ->> 0 AND place.value ->> 1"  # noqa: S608
-        " AND vector IS NOT NULL LIMIT 1) FROM json_each(?) AS place",
-        (json.dumps(places),),
+        f"SELECT 1 - vec_distance_cosine(vec_int8(vector), vec_int8(?)) FROM json_each(?) AS span"  # noqa: S608
+        f" JOIN vectors_{space.id} AS found ON found.id = (SELECT id FROM vectors_{space.id}"
+        " WHERE id BETWEEN span.value ->> 0 AND span.value ->> 1 AND vector IS NOT NULL LIMIT 1)",
+        (query, json.dumps(spans)),
     )
-    return {unit for (unit,) in rows if unit is not None}
+    return [cosine for (cosine,) in rows]
 
 
 def _nearest_of_few(
@@ -236,10 +252,39 @@ def _nearest_of_few(
     return {unit: 1 - distance for distance, unit in sorted(found)[:count]}
 
 
-def _near_by_sign(
-    db: sqlite3.Connection, space: Space, query: bytes, mean: Any, ranges: Sequence[tuple[int, int]], count: int
-) -> list[int]:
-    """The ids of the ``count`` units whose signs differ least from the query's."""
+class Signs:
+    """Finds units by their signs, and keeps what it read of one connection until something is written."""
+
+    def __init__(self) -> None:
+        self._state: tuple[object, ...] = ()
+        self._pages: list[int] = []
+        self._words: Any = None
+
+    def near(
+        self, db: sqlite3.Connection, space: Space, wanted: bytes, ranges: Sequence[tuple[int, int]], count: int
+    ) -> list[int]:
+        """The ids of the ``count`` units in ``ranges`` whose signs differ least from ``wanted``."""
+        import numpy as np
+
+        (others,) = db.execute("PRAGMA data_version").fetchone()
+        state = (others, db.total_changes, space.id, *ranges)
+        if state != self._state:
+            pages, words = _read(db, space, ranges)
+            kept = words.nbytes <= KEPT_SIGNS
+            self._state, self._pages, self._words = (state, pages, words) if kept else ((), [], None)
+        else:
+            pages, words = self._pages, self._words
+        differing = np.zeros(len(pages) * PAGE, dtype=np.uint16)
+        for own, asked in zip(words, np.frombuffer(wanted, dtype=np.uint64), strict=True):
+            differing += np.bitwise_count(own ^ asked)
+        within = np.bincount(differing).cumsum()  # how many differ in so many signs or fewer
+        best = np.flatnonzero(differing <= np.searchsorted(within, min(count, len(differing))))
+        best = best[np.argsort(differing[best], kind="stable")][:count]
+        return [pages[at // PAGE] * PAGE + at % PAGE for at in best.tolist()]
+
+
+def _read(db: sqlite3.Connection, space: Space, ranges: Sequence[tuple[int, int]]) -> tuple[list[int], Any]:
+    """The pages of signs that ``ranges`` lie in, and their signs: a row for each 64 dimensions, a column a unit."""
     import numpy as np
 
     pages: list[int] = []
@@ -249,18 +294,10 @@ def _near_by_sign(
         for page, row in db.execute(select, (first // PAGE, last // PAGE)):
             pages.append(page)
             bits.append(row)
-    if not pages:
-        return []
-    width = _width(space)
-    rows = np.frombuffer(b"".join(bits), dtype=np.uint64).reshape(-1, width // 8)
-    wanted = np.frombuffer(_signs([query], mean, width)[0], dtype=np.uint64)
-    differing = np.zeros(len(rows), dtype=np.uint16)
-    for column in range(width // 8):
-        differing += np.bitwise_count(rows[:, column] ^ wanted[column])
-    within = np.bincount(differing, minlength=1).cumsum()  # how many differ in so many signs or fewer
-    most = np.searchsorted(within, min(count, len(rows)))
-    best = np.concatenate([np.flatnonzero(differing < most), np.flatnonzero(differing == most)])[:count]
-    return [pages[at // PAGE] * PAGE + at % PAGE for at in best.tolist()]
+    words = np.empty((_width(space) // 8, len(pages) * PAGE), dtype=np.uint64)
+    for at, row in enumerate(bits):
+        words[:, at * PAGE : (at + 1) * PAGE] = np.frombuffer(row, dtype=np.uint64).reshape(PAGE, -1).T
+    return pages, words
 
 
 def _count(db: sqlite3.Connection, space: Space, change: int) -> None:

@@ -63,6 +63,7 @@ async def test_many_vectors_are_chosen_by_their_signs_first(home: Home, monkeypa
     space = index.serving()
     assert space is not None
     db = connect(home.index, vectors=True)
+    signs = vectors.Signs()
     queries = vectors.packed(embedder.embed_documents(prose(20, seed=4).splitlines()))
     for areas in (["home"], ["chats/x"], ["home", "chats/x"]):
         extent = lookups.extent(db, areas)
@@ -70,15 +71,58 @@ async def test_many_vectors_are_chosen_by_their_signs_first(home: Home, monkeypa
         for query in queries:
             assert query is not None
             monkeypatch.setattr(vectors, "FEW", 10_000)
-            by_all = vectors.nearest(db, space, query, extent.ranges, extent.units, 20)
+            by_all = vectors.nearest(db, space, query, extent.ranges, extent.units, 20, signs)
             monkeypatch.setattr(vectors, "FEW", 100)
-            by_signs = vectors.nearest(db, space, query, extent.ranges, extent.units, 20)
+            by_signs = vectors.nearest(db, space, query, extent.ranges, extent.units, 20, signs)
             assert len(by_all) == len(by_signs) == 20
             assert all(any(first <= unit <= last for first, last in extent.ranges) for unit in by_signs)
             shared += len(by_signs.keys() & by_all.keys())
         assert shared > 0.9 * 20 * len(queries)
     db.close()
     index.close()
+
+
+async def test_signs_are_read_again_after_any_change(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the index is made anew, of which SQLite counts no change; one by another process; one by this one. None of
+    them changes the range of ids."""
+    monkeypatch.setattr(vectors, "FEW", 50)
+    other = Home(home.folder.parent / "b", home.index.with_name("b.sqlite"))
+    for place, seed in ((home, 1), (other, 3)):
+        place.write("memory/a.md", lines(200, seed))
+        place.write("memory/b.md", lines(200, seed + 1))
+        async with place.open() as memory:
+            await memory.sync()
+    embedder = StaticEmbedder()
+    index, made = (
+        Index.open(place.index, cutting="400/80/100", embedders=[(embedder.id, embedder.dims)])
+        for place in (home, other)
+    )
+    seen: list[list[int]] = []
+
+    def look() -> None:
+        with index.snapshot() as db:
+            extent, space = lookups.extent(db, ["home"]), index.serving()
+            assert space is not None
+            assert extent.ranges == ((SPAN, SPAN + 399),)
+            kept, afresh = (
+                signs.near(db, space, b"\xff" * 32, extent.ranges, 40) for signs in (index.signs, vectors.Signs())
+            )
+        assert kept == afresh
+        assert kept not in seen
+        seen.append(kept)
+
+    look()
+    index.become(made)
+    look()
+    bump(home.write("memory/a.md", "".join(lines(200, seed=3).splitlines(keepends=True)[:100])))
+    bump(home.write("memory/b.md", lines(200, seed=4)))
+    async with home.open() as memory:
+        await memory.sync()
+    look()
+    index.remove("memory/b.md")
+    look()
+    index.close()
+    made.close()
 
 
 def prose(count: int, seed: int = 1) -> str:
