@@ -27,7 +27,7 @@ from agents.tools.permission import ChatKind, Permission
 from agents.tools.registry import offered
 from agents.tools.settings import ToolSettings
 from agents.tools.tool import Tool
-from agents.upkeep import Kept, Load, Mark, Occasion, ResetWhy, Upkeep
+from agents.upkeep import Kept, Load, Mark, Occasion, ResetWhy, Upkeep, decide
 from agents.window import Window
 from workspaces.confined import Confined
 from workspaces.memory import Hit, Memory
@@ -96,6 +96,7 @@ class Session:
     zone: Callable[[], tzinfo]
     clock: Callable[[], datetime]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _tools: tuple[Tool, ...] = ()
     _prefix: Prefix | None = None
     _views: Views = field(default_factory=Views)
     _meter: Meter = field(default_factory=Meter)
@@ -104,6 +105,7 @@ class Session:
     _recalls_foreign: bool = False
 
     def __post_init__(self) -> None:
+        self._tools = self._offered()
         self._forget()
 
     async def answer(
@@ -122,7 +124,7 @@ class Session:
         """
         window = self._window
         self._allowed = approved(self.transcript.entries(), turn, words, at) if self._is_owners else frozenset()
-        tools = self._tools(window) if with_tools else ()
+        tools = self._tools if with_tools else ()
         try:
             prefix = self._renewed(tools, window)
         except PrefixTooLong as error:
@@ -162,9 +164,12 @@ class Session:
     async def keep(self, occasion: Occasion = "turn", focus: str = "") -> AsyncIterator[Event]:
         """What is to be done between two turns; or, "asked", because a person wants it."""
         try:
-            prefix = self._prefix or self._renewed(self._tools(self._window), self._window)
+            prefix = self._prefix or self._renewed(self._tools, self._window)
         except PrefixTooLong:
             return
+        load = Load(self._window, self._meter, self._view(), prefix.size)
+        if decide(load, occasion, self.clock(), may_flush=True) == "nothing" and occasion == "turn":
+            return  # as nearly always
         self._settle()
         async for event in self._kept(self._upkeep.keep(occasion, self._meter, prefix.size, focus)):
             yield event
@@ -177,7 +182,7 @@ class Session:
 
     def composition(self) -> Composition:
         """What is in the window now. Raises PrefixTooLong."""
-        prefix = self._renewed(self._tools(self._window), self._window)
+        prefix = self._renewed(self._tools, self._window)
         seen = self._view()
         said = seen.lines[1:] if seen.is_compacted else seen.lines
         files = [
@@ -218,7 +223,9 @@ class Session:
     def _view(self) -> View:
         return self._views(self.transcript.entries())
 
-    def _tools(self, window: Window) -> tuple[Tool, ...]:
+    def _offered(self) -> tuple[Tool, ...]:
+        """The tools of this session, which ask for its permission each time they run."""
+        window = self._window
         longest = min(self.settings.longest_result, window.message_characters)
         permission = Permission(
             self.scope,

@@ -1,9 +1,9 @@
-"""What one turn costs beside the bare call of the model: ``python -m benchmarks.turn [--json]``.
+"""What one turn costs beside the bare call of the model: ``python -m benchmarks.turn [lean] [litellm] [--json]``.
 
-The whole path, as ``limpet run`` has it: a message comes in at an adapter, is accepted, answered with the memory on by a
-model server of no latency in another process, kept in the transcript and sent. Beside it the same client sends the same
-bytes with nothing around it: the difference is our own share. Each client and each phase is a process of its own; CPU
-is that of the process, all threads, because machines are noisy.
+The whole path, as ``limpet run`` has it: a message comes in at an adapter, is accepted, answered with the memory on by
+a model server of no latency in another process, kept in the transcript and sent. Beside it the same client sends the
+same bytes with nothing around it: the difference is our own share. Each client and each phase is a process of its own;
+CPU is that of the process, all threads, because machines are noisy.
 
     turns      one session, one message after the other, each followed by the bare call of its own last request
     sessions   16 sessions, a message in each of them at once
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -43,7 +43,19 @@ WARM = 10
 CONTEXT = 32_000
 """Tokens of the model's window, so that a long talk is compacted several times."""
 
-ANSWER = "That is settled then: the parcel of week {n} is paid, and I will remind you of the rest on Friday morning."
+SAID = (
+    "Is the parcel of week {n} paid?",
+    "There is rice, half a cabbage and too much ginger here. What would you cook for four tonight?",
+    "Thanks, that sounds good.",
+    "Ada comes at half past six on Friday, and I have to bring her to the station again by ten.",
+    "How do I get red wine out of a white tablecloth?",
+    "What did we say about the spare key?",
+    "Write two friendly lines to the landlord: the heating in the hall makes a knocking noise since Tuesday.",
+    "ok",
+)
+"""What a person says, in turn: most of it is about none of their notes."""
+
+ANSWER = "That is settled then: I have it down, and you will hear from me about the rest of it on Friday morning."
 
 SUMMARY = """## Decisions
 - the parcels are paid
@@ -119,19 +131,16 @@ def measured(client: str, counts: dict[str, int]) -> Row:
 
 
 async def turns(client: str, url: str, count: int) -> dict[str, float]:
-    async with hub(client, url) as (door, opened):
-        agent = await opened.roster.get("main")
-        model = agent.model()
-        assert model is not None
+    async with running(client, url) as (door, hub, bare):
         cpus, walls, bares = [], [], []
         for number in range(WARM + count):
-            cpu, wall = await timed(door.turn(number, "1"), opened.idle)
+            cpu, wall = await timed(door.turn(number, "1"), hub.idle)
             request = request_of(await last(url))
-            bare, _ = await timed(call(model, request))
+            alone, _ = await timed(call(bare, request))
             if number >= WARM:
                 cpus.append(cpu)
                 walls.append(wall)
-                bares.append(bare)
+                bares.append(alone)
     return {
         "cpu_p50": percentile(cpus, 50),
         "cpu_p99": percentile(cpus, 99),
@@ -139,14 +148,14 @@ async def turns(client: str, url: str, count: int) -> dict[str, float]:
         "wall_p99": percentile(walls, 99),
         "bare_p50": percentile(bares, 50),
         "bare_p99": percentile(bares, 99),
-        "own_p50": percentile([turn - bare for turn, bare in zip(cpus, bares, strict=True)], 50),
+        "own_p50": percentile([turn - alone for turn, alone in zip(cpus, bares, strict=True)], 50),
         "per_second": 1e3 / statistics.fmean(cpus),
     }
 
 
 async def sessions(client: str, url: str, count: int) -> dict[str, float]:
     rounds = 20
-    async with hub(client, url, people=count) as (door, opened):
+    async with running(client, url, people=count) as (door, hub, _):
         walls: list[float] = []
 
         async def one(number: int, person: str) -> None:
@@ -159,7 +168,7 @@ async def sessions(client: str, url: str, count: int) -> dict[str, float]:
 
         cpus = []
         for number in range(2 + rounds):
-            cpu, _ = await timed(everyone(number), opened.idle)
+            cpu, _ = await timed(everyone(number), hub.idle)
             cpus.append(cpu / count)
         del cpus[:2], walls[: 2 * count]
     return {
@@ -172,16 +181,16 @@ async def sessions(client: str, url: str, count: int) -> dict[str, float]:
 
 async def long(client: str, url: str, count: int) -> dict[str, float]:
     begin = 0.0
-    async with hub(client, url) as (door, opened):
+    async with running(client, url) as (door, hub, _):
         for number in range(1, count + 1):
             await door.turn(number, "1")
-            await opened.idle()
+            await hub.idle()
             if number == WARM:
                 begin = resident()
         return {"rss_begin": begin, "rss_end": resident()}
 
 
-PHASES: dict[str, Callable[[str, str, int], Awaitable[dict[str, float]]]] = {
+PHASES: dict[str, Callable[[str, str, int], Coroutine[Any, Any, dict[str, float]]]] = {
     "turns": turns,
     "sessions": sessions,
     "long": long,
@@ -250,7 +259,7 @@ class Door:
         from adapters.message import Address, Message, Sender
 
         self._answered[person] = asyncio.Event()
-        text = f"Is the parcel of week {number} paid, and what is left to do about it before Friday?"
+        text = SAID[number % len(SAID)].format(n=number)
         address = Address(self.channel, self.account, person, "direct")
         await (await self._accept)(Message(f"{person}-{number}", address, Sender(person), text, datetime.now(UTC)))
         await self._answered[person].wait()
@@ -269,10 +278,10 @@ class Door:
         raise NotImplementedError
 
     async def typing(self, address: Address) -> None:
-        return
+        """Shown to nobody."""
 
     async def preview(self, address: Address, turn: str, delta: str) -> None:
-        return
+        """Shown to nobody."""
 
     def fetch(self, ref: str, limit: int) -> AsyncIterator[bytes]:
         raise NotImplementedError
@@ -285,13 +294,14 @@ class Door:
 
 
 @asynccontextmanager
-async def hub(client: str, url: str, people: int = 1) -> AsyncIterator[tuple[Door, Hub]]:
-    """A running hub in a fresh home with 100 notes, whose people are all its owners."""
+async def running(client: str, url: str, people: int = 1) -> AsyncIterator[tuple[Door, Hub, Model]]:
+    """A hub in a fresh home with 100 notes, whose people are all its owners; and its model with nothing around it."""
     from benchmarks.startup import write_notes
     from bot.app import Hub
     from bot.config import load
     from bot.home import Home
     from bot.logs import configure
+    from bot.models import model_of
     from workspaces.workspace import INTERVIEW
 
     with tempfile.TemporaryDirectory() as name:
@@ -303,16 +313,19 @@ async def hub(client: str, url: str, people: int = 1) -> AsyncIterator[tuple[Doo
             f'context = {CONTEXT}\n[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n'
         )
         write_notes(home.workspace("main") / "memory")
-        door = Door()
-        async with Hub.open(load(home, {}), home, [door], watch=True) as opened:
-            await opened.roster.get("main")
+        settings, door = load(home, {}), Door()
+        bare = model_of("main", settings, home).model
+        assert bare is not None
+        async with Hub.open(settings, home, [door], watch=True) as hub:
+            await hub.roster.get("main")
             (home.workspace("main") / INTERVIEW).unlink()
-            running = asyncio.create_task(opened.run())
+            serving = asyncio.create_task(hub.run())
             try:
-                yield door, opened
+                yield door, hub, bare
             finally:
-                running.cancel()
-                await asyncio.gather(running, return_exceptions=True)
+                serving.cancel()
+                await asyncio.gather(serving, return_exceptions=True)
+                await bare.close()
 
 
 # The model server

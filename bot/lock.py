@@ -54,8 +54,10 @@ class Lock:
             os.close(descriptor)
             return False
         try:
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            ours = f"{os.getpid()}\n".encode()
+            if os.pread(descriptor, len(ours) + 1, 0) != ours:  # a session's lock is taken again and again
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, ours, 0)
         except OSError as error:  # as it comes it names no file
             os.close(descriptor)
             raise OSError(error.errno, error.strerror, str(self.path)) from error
