@@ -8,6 +8,7 @@ CPU is that of the process, all threads, because machines are noisy.
     turns      one session, one message after the other, each followed by the bare call of its own last request
     sessions   16 sessions, a message in each of them at once
     long       one session: resident memory after 10 turns and at the end
+    once       ``limpet chat --once``, the whole process
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import importlib.util
 import json
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from adapters.text import FormattedText
     from agents.model import Model, Request
     from bot.app import Hub
+    from bot.home import Home
 
 WARM = 10
 """Turns before anything is counted: imports, the index, the first connection."""
@@ -74,6 +77,7 @@ class Row:
     """One client. CPU and wall in milliseconds, memory in MiB; p50 and p99 over turns.
 
     ``own`` is a turn's CPU less that of the bare call right after it, p50. ``per_second`` is turns a CPU-second.
+    ``python`` is ``python -c pass``, by which the machine's speed of that moment is known.
     """
 
     client: str
@@ -91,6 +95,8 @@ class Row:
     many_per_second: float
     rss_begin: float
     rss_end: float
+    once: float
+    python: float
 
 
 def main() -> None:
@@ -124,7 +130,8 @@ def measured(client: str, counts: dict[str, int]) -> Row:
             print(f"{client}: {phase} …", file=sys.stderr)
             command = [sys.executable, "-m", "benchmarks.turn", "--phase", phase, client, url, str(count)]
             found |= json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return Row(client, **found)
+        print(f"{client}: once …", file=sys.stderr)
+        return Row(client, **found, **once(client, url))
 
 
 # The phases, each in a process of its own
@@ -197,6 +204,24 @@ PHASES: dict[str, Callable[[str, str, int], Coroutine[Any, Any, dict[str, float]
 }
 
 
+def once(client: str, url: str) -> dict[str, float]:
+    """Whole processes: a question from a shell, and the interpreter that does nothing."""
+    with tempfile.TemporaryDirectory() as name:
+        home = set_up(Path(name), client, url)
+        environ = {"PATH": os.environ["PATH"], "HOME": name, "LIMPET_HOME": name}
+        (home.workspace("main") / "USER.md").write_text("- Name: Ann\n")  # so that no interview is due
+
+        def cpu(*command: str) -> float:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, *command], env=environ, check=True, capture_output=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3
+
+        asked = [cpu("-m", "bot", "chat", "--once", "Where is the spare key?") for _ in range(6)]
+        nothing = [cpu("-c", "pass") for _ in range(21)]
+    return {"once": statistics.median(asked[1:]), "python": statistics.median(nothing)}
+
+
 async def timed(work: Awaitable[None], settled: Callable[[], Awaitable[None]] | None = None) -> tuple[float, float]:
     """CPU until all is settled and wall until the answer is there, in milliseconds."""
     cpu, wall = time.process_time(), time.perf_counter()
@@ -221,8 +246,6 @@ def resident() -> float:
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
-        import resource
-
         size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return size / 2**20 if sys.platform == "darwin" else size / 2**10
     return pages * os.sysconf("SC_PAGESIZE") / 2**20
@@ -293,26 +316,33 @@ class Door:
         return
 
 
+def set_up(folder: Path, client: str, url: str, people: int = 1) -> Home:
+    """A fresh home with 100 notes, whose people are all its owners."""
+    from benchmarks.startup import write_notes
+    from bot.home import Home
+
+    home = Home(folder)
+    owners = ", ".join(f'"telegram:{person}"' for person in range(1, people + 1))
+    home.config.write_text(
+        f'owners = [{owners}]\n[models]\ndefault = "openai/fake"\nbase_url = "{url}"\nclient = "{client}"\n'
+        f'context = {CONTEXT}\n[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n'
+    )
+    write_notes(home.workspace("main") / "memory")
+    return home
+
+
 @asynccontextmanager
 async def running(client: str, url: str, people: int = 1) -> AsyncIterator[tuple[Door, Hub, Model]]:
-    """A hub in a fresh home with 100 notes, whose people are all its owners; and its model with nothing around it."""
-    from benchmarks.startup import write_notes
+    """A hub, and its model with nothing around it."""
     from bot.app import Hub
     from bot.config import load
-    from bot.home import Home
     from bot.logs import configure
     from bot.models import model_of
     from workspaces.workspace import INTERVIEW
 
     with tempfile.TemporaryDirectory() as name:
-        home = Home(Path(name))
+        home = set_up(Path(name), client, url, people)
         configure(home)
-        owners = ", ".join(f'"telegram:{person}"' for person in range(1, people + 1))
-        home.config.write_text(
-            f'owners = [{owners}]\n[models]\ndefault = "openai/fake"\nbase_url = "{url}"\nclient = "{client}"\n'
-            f'context = {CONTEXT}\n[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n'
-        )
-        write_notes(home.workspace("main") / "memory")
         settings, door = load(home, {}), Door()
         bare = model_of("main", settings, home).model
         assert bare is not None
@@ -418,6 +448,8 @@ def table(rows: Sequence[Row], counts: dict[str, int], load: float) -> str:
         f"memory after {long:,} turns, MiB": [
             f"{row.rss_end:.0f} ({row.rss_end / row.rss_begin - 1:+.1%})" for row in rows
         ],
+        "`limpet chat --once`, CPU s": [f"{row.once / 1e3:.2f}" for row in rows],
+        "`python -c pass`, CPU ms": [f"{row.python:.0f}" for row in rows],
     }
     head = f"| | {' | '.join(row.client for row in rows)} |\n|---|{'---|' * len(rows)}\n"
     body = "\n".join(f"| {name} | {' | '.join(values)} |" for name, values in lines.items())

@@ -335,7 +335,8 @@ class Turns:
         parts = [] if narrator and failed else parts_of(said, message.address, adapter, reply_to)
         if narrator:  # it may be shown when whoever asked has long left
             parts = [replace(part, question=one_line(message.text, LONGEST_QUESTION)) for part in parts]
-        joined = [one for one in await self._inbox.following(item) if one.turn in outcome.joined]
+        later = await self._inbox.following(item) if outcome.joined else ()
+        joined = [one for one in later if one.turn in outcome.joined]
         if not await self._inbox.done(item, parts, joined):
             return  # it was given up meanwhile
         await self._outbox.wake(parts)
