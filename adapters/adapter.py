@@ -11,11 +11,12 @@ The contract, tested over every adapter by tests/contracts:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from adapters.message import Address, Inbound, Part, Receipt
+from adapters.message import Address, Inbound, Kind, Part, Receipt
 from adapters.text import FormattedText
 
 Accept: TypeAlias = Callable[[Inbound], Awaitable[None]]
@@ -26,10 +27,20 @@ State: TypeAlias = Literal["starting", "connected", "retrying", "failed", "stopp
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a platform can do. ``text_limit`` is in the unit of ``Adapter.measure``; 0 means no limit."""
+    """What a platform can do. ``text_limit`` is in the unit of ``Adapter.measure``; 0 means no limit.
+
+    ``caption_limit`` is the same for the text of a part with files; ``file_limit`` is the size of the largest file in
+    bytes, 0 where none can be sent, and ``album`` how many of them one part can hold.
+    """
 
     text_limit: int
+    caption_limit: int = 0
+    file_limit: int = 0
+    album: int = 1
     edits: bool = False
+    edit_seconds: Mapping[Kind, float] = field(default_factory=dict)
+    """The shortest time between two edits of a message, by the kind of chat: an answer is streamed by edits only where
+    there is one."""
     threads: bool = False
     buttons: bool = False
     typing: bool = False
@@ -43,10 +54,16 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What an operator sees of a channel; ``detail`` is one sentence, with the mend where there is one."""
+    """What an operator sees of a channel; ``detail`` is one sentence, with the mend where there is one.
+
+    ``reconnects`` is how often the connection was lost and found again since the start; ``heard_at`` when the platform
+    last answered, be it that there is nothing new: aware, None for never.
+    """
 
     state: State = "starting"
     detail: str = ""
+    reconnects: int = 0
+    heard_at: datetime | None = None
 
 
 class Adapter(Protocol):
@@ -64,7 +81,11 @@ class Adapter(Protocol):
         """Send ``part`` once. ``key`` is the same on every try of the same part (an idempotency key)."""
 
     async def edit(self, part: Part, message_id: str) -> None:
-        """Replace the text of an own message; where ``capabilities.edits`` is false it raises ``Rejected``."""
+        """Replace the text and the buttons of an own message; the same ones again are no error.
+
+        Raises ``Rejected``, ``gone`` where the message is no longer there; everywhere if ``capabilities.edits`` is
+        false.
+        """
 
     async def typing(self, address: Address) -> None:
         """Show that an answer is being written, for about five seconds; failures are swallowed."""
@@ -127,6 +148,25 @@ class Narrator(Protocol):
 
     async def hindered(self, text: str, code: int) -> None:
         """No turn can go on now, and what was accepted is kept: whoever waits hears ``text`` and waits no longer."""
+
+
+@runtime_checkable
+class Drafter(Protocol):
+    """An adapter whose platform can show an answer that is being written without a message (Telegram)."""
+
+    def drafts(self, address: Address) -> float | None:
+        """The shortest time in seconds between two drafts there; None where the platform shows none."""
+
+    async def draft(self, part: Part, turn: str) -> None:
+        """Show ``part`` as what is being written in ``turn``; the message takes its place. Failures are swallowed."""
+
+
+@runtime_checkable
+class Reactor(Protocol):
+    """An adapter that can put a sign on somebody's message."""
+
+    async def react(self, address: Address, message_id: str, emoji: str) -> None:
+        """Put ``emoji`` on it in the place of ours that is there; "" takes ours away. Failures are swallowed."""
 
 
 @runtime_checkable

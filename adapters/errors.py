@@ -24,11 +24,15 @@ class AdapterError(Exception):
 
 
 class Rejected(AdapterError):
-    """Refused for good. ``formatting`` is true when the plain text of the same part may still be taken."""
+    """Refused for good. ``formatting`` is true when the plain text of the same part may still be taken.
 
-    def __init__(self, reason: str, *, formatting: bool = False) -> None:
+    ``gone``: the message that was to be edited is no longer there, or can't be edited any more.
+    """
+
+    def __init__(self, reason: str, *, formatting: bool = False, gone: bool = False) -> None:
         super().__init__(reason)
         self.formatting = formatting
+        self.gone = gone
 
 
 class ChatMoved(Rejected):

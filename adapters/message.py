@@ -56,7 +56,8 @@ class Sender:
 class Attachment:
     """A file that came with a message. Its bytes are had from ``Adapter.fetch(ref, limit)``.
 
-    ``size`` is in bytes, None when the platform does not say. ``ref`` is opaque and stays valid across a restart.
+    ``size`` is in bytes and ``seconds`` how long it plays, None when the platform does not say. ``ref`` is opaque and
+    stays valid across a restart.
     """
 
     kind: Literal["image", "audio", "voice", "video", "document", "sticker"]
@@ -64,6 +65,7 @@ class Attachment:
     name: str = ""
     size: int | None = None
     media_type: str | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,11 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something a person said. ``text`` is Markdown; ``sent_at`` is aware; ``id`` is unique within the chat."""
+    """Something a person said. ``text`` is Markdown; ``sent_at`` is aware; ``id`` is unique within the chat.
+
+    ``album`` is the same for messages that were sent as one (pictures, each with its caption), and ``is_cut`` is true
+    where the text is so long that the rest of it may come as the next message.
+    """
 
     id: str
     address: Address
@@ -92,6 +98,8 @@ class Message:
     reply_to: str | None = None
     forwarded_from: str | None = None
     mentions_me: bool = False
+    album: str | None = None
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +135,7 @@ class Reacted:
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """A button of message ``message_id`` was pressed; ``data`` is what the button carries."""
+    """A button of message ``message_id`` was pressed; ``data`` is what the button carries, as ``sender``'s words."""
 
     id: str
     address: Address
@@ -160,16 +168,40 @@ Inbound: TypeAlias = Message | Edited | Deleted | Reacted | Pressed | Moved | Me
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One send: at most one platform message. ``reply_to`` is a message id in the same chat, None for no reply.
+class File:
+    """A file to send: its bytes lie at ``path`` on this disk, and people see it as ``name``.
 
-    ``question`` is what it answers, shortened to a line, for a place that shows it long after it was asked; else "".
+    A "voice" is played in the chat; where a platform can't play it in the form it has, it is sent as "audio".
+    """
+
+    kind: Literal["image", "audio", "voice", "video", "document"]
+    path: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """What a person can press instead of writing ``data``, which comes back as ``Pressed``: at most 64 bytes."""
+
+    label: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One send: at most one platform message, or one album. ``reply_to`` is a message id in the same chat, or None.
+
+    ``files`` are sent with ``text`` as their caption: as many as ``Capabilities.album`` takes, with a text within its
+    ``caption_limit``. ``buttons`` are rows below the text. ``question`` is what it answers, shortened to a line, for a
+    place that shows it long after it was asked; else "".
     """
 
     address: Address
     text: FormattedText
     reply_to: str | None = None
     question: str = ""
+    files: tuple[File, ...] = ()
+    buttons: tuple[tuple[Button, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
