@@ -60,3 +60,10 @@ class Releasable(Protocol):
 
     def release(self) -> None:
         """Give them back; the next call takes them again. A call that waits to try again gives up. Never raises."""
+
+
+@runtime_checkable
+class Instant(Protocol):
+    """An embedder to which a question costs less than its way into another thread would."""
+
+    is_instant: bool

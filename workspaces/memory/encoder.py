@@ -1,19 +1,21 @@
 """An embedder as the engine uses it: in threads of its own, checked, and left alone for a while after it failed.
 
 So a broken embedder costs one try a minute and the search by meaning, never a search; a slow one fills no thread that
-others need, and a question never waits behind documents. Knows no index.
+others need, and a question never waits behind documents. One that is instant may be asked where the question is, which
+saves two hops between threads. Knows no index.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from workspaces.memory.embedder import EmbedderError, Releasable
+from workspaces.memory.embedder import EmbedderError, Instant, Releasable
 from workspaces.memory.vectors import packed, packed_query
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class Encoder:
 
     def __init__(self, embedder: Embedder, clock: Callable[[], datetime]) -> None:
         self.trouble = ""
+        self.is_instant = isinstance(embedder, Instant) and embedder.is_instant
         self._embedder = embedder
         self._clock = clock
         self._rests_until: datetime | None = None
@@ -58,6 +61,18 @@ class Encoder:
     async def query(self, text: str) -> bytes | None:
         """The vector of a question. Raises EmbedderError."""
         return await self._try("query", self._query, text)
+
+    def query_now(self, text: str) -> bytes | None:
+        """As ``query``, in the thread of whoever asks; for an embedder that is instant. ``release_later`` is theirs."""
+        with self._judged():
+            return self._query(text)
+
+    def release_later(self) -> None:
+        """After it was used: its memory is given back once nobody has used it for a while. To be called in the loop."""
+        if isinstance(self._embedder, Releasable):
+            if self._release:
+                self._release.cancel()
+            self._release = asyncio.get_running_loop().call_later(IDLE, self._embedder.release)
 
     def close(self) -> None:
         """End the threads, once what they do is done; waits between tries end at once."""
@@ -84,17 +99,23 @@ class Encoder:
             raise EmbedderError(f"{self._embedder.id} made {rows.shape} {rows.dtype}, not {shape} float32")
 
     async def _try(self, kind: str, work: Callable[[A], R], argument: A) -> R:
+        loop = asyncio.get_running_loop()
+        with self._judged():
+            result = await loop.run_in_executor(self._threads[kind], work, argument)
+        self.release_later()
+        return result
+
+    @contextmanager
+    def _judged(self) -> Iterator[None]:
+        """A try: none while it rests, and a rest after one that failed. Raises EmbedderError."""
         if self._rests_until is not None and self._clock() < self._rests_until:
             raise EmbedderError(self.trouble)
-        loop = asyncio.get_running_loop()
         try:
-            result = await loop.run_in_executor(self._threads[kind], work, argument)
+            yield
         except Exception as error:  # an embedder may be anybody's code, over anybody's network
             self._rest(error)
             raise EmbedderError(self.trouble) from error
         self.trouble, self._rests_until, self._failures = "", None, 0
-        self._release_later(loop)
-        return result
 
     def _rest(self, error: Exception) -> None:
         self.trouble = f"{self._embedder.id}: {error}"
@@ -104,9 +125,3 @@ class Encoder:
         self._failures += 1
         self._rests_until = self._clock() + min(pause, LONGEST_PAUSE)
         logger.warning("The embedder failed, and is left alone for a while: %s", self.trouble)
-
-    def _release_later(self, loop: asyncio.AbstractEventLoop) -> None:
-        if isinstance(self._embedder, Releasable):
-            if self._release:
-                self._release.cancel()
-            self._release = loop.call_later(IDLE, self._embedder.release)

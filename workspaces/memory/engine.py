@@ -8,6 +8,7 @@ there is no index, and says so. Knows no model, no agent and no chat.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -147,35 +148,35 @@ class Memory:
         ``limit`` None takes the setting's. ``alone``: each find is one note, without those beside it that fit as well.
         ``now`` is what notes age by, None for the clock's.
         """
-        terms = query.terms(question)
         most = self._settings.limit if limit is None else limit
-        pieces = max(NEEDED * most, ranking.TOGETHER)
+        today = None if query.names_a_day(question) else (now or self._clock()).astimezone(self._zone()).date()
+        sought = retrieval.Sought(
+            question,
+            query.terms(question),
+            scope.read,
+            max(NEEDED * most, ranking.TOGETHER),
+            functools.partial(ranking.hits, today=today, limit=most, settings=self._settings, alone=alone),
+            self._settings,
+            alone,
+        )
         mode: Mode
         try:
             await self._syncing.refresh()
-            found = await self._syncing.healed(
-                lambda: retrieval.indexed(
-                    self._store, self._encoders, question, terms, scope.read, pieces, self._settings, alone=alone
-                )
-            )
+            found = await self._syncing.healed(lambda: retrieval.indexed(self._store, self._encoders, sought))
             mode, warnings = self._state(found.embedder, found.takes_vectors, found.is_filling)
         except IndexUnavailable as error:
             mode, warnings = "scan", (UNREADABLE.format(error),)
-            found = await asyncio.to_thread(
-                retrieval.scanned, self._sources, terms, scope.read, self._settings, alone=alone
-            )
-        today = None if query.names_a_day(question) else (now or self._clock()).astimezone(self._zone()).date()
-        hits = ranking.hits(found.scored, found.passages, today, most, self._settings, alone=alone)
-        return SearchResult(hits, mode, warnings)
+            found = await asyncio.to_thread(retrieval.scanned, self._sources, sought)
+        return SearchResult(found.hits, mode, warnings)
 
     async def latest(self, *, scope: Scope, limit: int = 10) -> tuple[Hit, ...]:
         """The newest notes that the scope can read, newest first; their score says nothing."""
+        longest = self._settings.max_characters
         try:
             await self._syncing.refresh()
-            found = await self._syncing.healed(lambda: retrieval.latest(self._store, scope.read, limit))
+            return await self._syncing.healed(lambda: retrieval.latest(self._store, scope.read, limit, longest))
         except IndexUnavailable:
-            found = await asyncio.to_thread(retrieval.scanned_latest, self._sources, scope.read, limit, self._settings)
-        return tuple(ranking.as_hit([passage], self._settings.max_characters) for passage in found)
+            return await asyncio.to_thread(retrieval.scanned_latest, self._sources, scope.read, limit, self._settings)
 
     async def get(self, path: str, *, scope: Scope, start: int = 1, lines: int = 120) -> Excerpt:
         """Up to ``lines`` lines of a file from line ``start``; a file that isn't there gives an empty excerpt.

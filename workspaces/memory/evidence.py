@@ -10,13 +10,14 @@ memory of one note and of a million. How each number was found is in docs/recall
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import operator
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
-from workspaces.memory.query import IMAGINED
+from workspaces.memory.query import IMAGINED, MOST
 
 if TYPE_CHECKING:
     from workspaces.memory.query import Term
@@ -59,13 +60,13 @@ class Unit(NamedTuple):
 
     ``section`` is the same for all units of a file that follow each other below the same headings. ``tokens`` are about
     as many as a model sees. ``item``: of a list. ``asks``: it ends in a question mark. (A tuple, as the next two,
-    because a thousand are made for each search.)
+    because hundreds are made for each search; sorted, they are in the order of the text.)
     """
 
-    id: int
-    chunk: int
     section: int
     place: int
+    id: int
+    chunk: int
     line: int
     end_line: int
     tokens: int
@@ -73,22 +74,26 @@ class Unit(NamedTuple):
     asks: bool
 
 
-class Masks(NamedTuple):
-    """Which of the query's terms a unit has, bit ``i`` for term ``i``: in its text, in its header, in its label."""
-
-    text: int
-    header: int
-    label: int
+def having(text: int, header: int, label: int) -> int:
+    """Which of the query's terms a unit has, as one number: bit ``i`` of each for term ``i``, in its text, in its
+    header, in its label."""
+    return text | header << MOST | label << 2 * MOST
 
 
-NOTHING = Masks(0, 0, 0)
+def masks(has: int) -> tuple[int, int, int]:
+    """The three of ``having``."""
+    return has & _EVERY, has >> MOST & _EVERY, has >> 2 * MOST
+
+
+_EVERY = (1 << MOST) - 1
 
 
 class Candidate(NamedTuple):
-    """A unit as it is ranked. ``cosine`` is None where it has no vector, or where meaning isn't searched."""
+    """A unit as it is ranked. ``has`` are its terms (see ``having``); ``cosine`` is None where it has no vector, or
+    where meaning isn't searched."""
 
     unit: Unit
-    has: Masks
+    has: int
     cosine: float | None
 
 
@@ -103,8 +108,7 @@ class Background:
     spread: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """``keyword`` is the share of the question's telling words that the unit has, ``vector`` its cosine; None where it
     has nothing of either. ``passes``: one of them is enough for a find."""
 
@@ -133,23 +137,25 @@ def _weight(own: float | None, usual: float) -> float:
     return min(value, 1e6) if value > 0 else 0.0  # not-a-number is not above 0 either
 
 
-class _Question:
+class Asked:
     """The terms, weighed: by how rare each is (Spärck Jones, 1972), over the scope and imagined units."""
 
     def __init__(self, terms: Sequence[Term], background: Background, settings: MemorySettings) -> None:
+        self.settings = settings
         units = max(background.units, *background.counts, 0) + IMAGINED
         self._values = [
             term.weight * math.log(units / max(count, 1)) for term, count in zip(terms, background.counts, strict=True)
         ]
         self.by_meaning, self.by_words = weights(settings)
-        self._usual, self._spread = _usual(background)
+        self._usual, spread = _usual(background)
+        self._much = DEVIATIONS * spread
         self._sums: dict[int, float] = {0: 0.0}
-        self.strong = _mask(term.weight >= 1 for term in terms)
-        self.dated = _mask(term.dated for term in terms)
+        strong = _mask(term.weight >= 1 for term in terms)
+        self._strong, self._dated = having(strong, strong, 0), _mask(term.dated for term in terms)
         there = _mask(count > 0 for count in background.counts)
         everything = (1 << len(terms)) - 1
         self.whole = self.sum(there) + ABSENT * self.sum(everything & ~there)
-        self.telling = self.sum(there & self.strong) + ABSENT * self.sum(self.strong & ~there)
+        self.telling = self.sum(there & strong) + ABSENT * self.sum(strong & ~there)
 
     def sum(self, mask: int) -> float:
         """The value of the terms in ``mask``; few masks occur, each many times."""
@@ -161,18 +167,27 @@ class _Question:
         """The part of the question that ``mask`` is, 0 to 1; above that only where ``ABSENT`` terms are in it."""
         return self.sum(mask) / self.whole if self.whole else 0.0
 
-    def telling_share(self, has: Masks) -> float:
+    def telling_share(self, has: int) -> float:
         """The same without the weak words, a word in the header counting ``HEADER``."""
-        text, header = has.text & self.strong, has.header & self.strong
+        text, header, _ = masks(has & self._strong)
         return (self.sum(text) + HEADER * self.sum(header & ~text)) / self.telling if self.telling else 0.0
 
-    def words(self, has: Masks) -> float:
+    def words(self, has: int) -> float:
         """The evidence of the words, in a unit of ``TYPICAL`` length."""
-        return self.share(has.text) + HEADER * self.share(has.header & ~has.text)
+        text, header, _ = masks(has)
+        return self.share(text) + HEADER * self.share(header & ~text)
+
+    def favour(self, has: int) -> float:
+        """What multiplies the evidence of a unit, whatever it is made of."""
+        _, header, label = masks(has)
+        factor = 1 + self.settings.label_boost if label else 1.0
+        if self._dated:
+            factor *= 1 + DATED * self.sum(header & self._dated) / max(self.sum(self._dated), 1e-9)
+        return factor
 
     def meaning(self, cosine: float) -> float:
         """How far a cosine is above what is usual; 0 where it is not."""
-        return max(0.0, cosine - self._usual) / (DEVIATIONS * self._spread)
+        return (cosine - self._usual) / self._much if cosine > self._usual else 0.0
 
 
 def _brevity(tokens: int) -> float:
@@ -192,95 +207,86 @@ def _mask(bits: Iterable[bool]) -> int:
     return sum(1 << i for i, bit in enumerate(bits) if bit)
 
 
-def promising(
-    masks: Mapping[int, Masks],
-    cosines: Mapping[int, float],
-    terms: Sequence[Term],
-    background: Background,
-    most: int,
-    settings: MemorySettings,
-) -> list[int]:
+def promising(units: Mapping[int, int], cosines: Mapping[int, float], asked: Asked, most: int) -> list[int]:
     """The ``most`` units with the best evidence of their own, best first, before anything but that is known.
 
-    ``masks`` has each unit that has any of the terms, ``cosines`` those that are nearest, if there is any meaning.
+    ``units`` says of each that has any of the terms which it has; ``cosines`` are those that are nearest, if there is
+    any meaning.
     """
-    asked = _Question(terms, background, settings)
     share = asked.by_words if cosines else 1.0
-    worth = {has: share * asked.words(has) for has in set(masks.values())}
-    rough = {unit: worth[has] for unit, has in masks.items()}
+    kinds = Counter(units.values())
+    worth = {has: share * asked.words(has) for has in kinds}
+    enough = _enough(kinds, worth, most)
+    rough = {unit: worth[has] for unit, has in units.items() if has in enough}
     for unit, cosine in cosines.items():
-        rough[unit] = rough.get(unit, 0.0) + asked.by_meaning * asked.meaning(cosine)
+        rough[unit] = worth.get(units.get(unit, 0), 0.0) + asked.by_meaning * asked.meaning(cosine)
     best = nlargest(most, zip(rough.values(), rough.keys(), strict=True))
     return [unit for _, unit in best]
 
 
-def scored(
-    candidates: Sequence[Candidate],
-    terms: Sequence[Term],
-    background: Background,
-    most: int,
-    settings: MemorySettings,
-    *,
-    alone: bool = False,
-) -> list[Scored]:
+def _enough(kinds: Mapping[int, int], worth: Mapping[int, float], most: int) -> set[int]:
+    """Of ``kinds``, with the number of each, those that are worth most and have ``most`` units together; all that are
+    worth as much as the last of them too."""
+    chosen, number, least = set[int](), 0, 0.0
+    for has in sorted(worth, key=worth.__getitem__, reverse=True):
+        if number >= most and worth[has] < least:
+            break
+        chosen.add(has)
+        number, least = number + kinds[has], worth[has]
+    return chosen
+
+
+def scored(candidates: Iterable[Candidate], asked: Asked, most: int, *, alone: bool = False) -> list[Scored]:
     """The ``most`` candidates with the best evidence, best first; none without any.
 
     ``alone``: each is weighed by itself, and none lends to another.
     """
-    asked = _Question(terms, background, settings)
-    kinds = {has for _, has, _ in candidates}  # few, so what depends on them alone is worked out once
-    words = {has: asked.words(has) for has in kinds}
-    favours = {has: _favour(has, asked, settings) for has in kinds}
-    own: list[tuple[Unit, float]] = []
+    order = sorted(candidates)
+    kinds = {has for _, has, _ in order}  # few, so what depends on them alone is worked out once
+    words, favours = {has: asked.words(has) for has in kinds}, {has: asked.favour(has) for has in kinds}
+    own: list[float] = []
     chunks: dict[int, int] = defaultdict(int)
-    for unit, has, cosine in candidates:
+    for unit, has, cosine in order:
         evidence = words[has] * _brevity(unit.tokens)
         if cosine is not None:
             evidence = asked.by_words * evidence + asked.by_meaning * asked.meaning(cosine)
-        own.append((unit, evidence))
-        chunks[unit.chunk] |= has.text
-    passages = {chunk: 1 + asked.share(mask) for chunk, mask in chunks.items()}
-    lent = {} if alone else _lent(own)
+        own.append(evidence)
+        chunks[unit.chunk] |= has
+    passages = {chunk: 1 + asked.share(masks(has)[0]) for chunk, has in chunks.items()}
     found: list[tuple[float, int, Candidate]] = []
-    for candidate, (unit, evidence) in zip(candidates, own, strict=True):
-        evidence += lent.get(unit.id, 0.0)
+    for one, evidence in zip(order, own if alone else _with_lent(order, own), strict=True):
         if evidence > 0:
-            favour = favours[candidate.has] * (ASKS if unit.asks else 1.0) * passages[unit.chunk]
-            found.append((evidence * favour, -unit.id, candidate))
+            favour = favours[one.has] * (ASKS if one.unit.asks else 1.0) * passages[one.unit.chunk]
+            found.append((evidence * favour, -one.unit.id, one))
     found.sort(reverse=True)
-    return [_found(one, evidence, asked, settings) for evidence, _, one in found[:most]]
+    return [_found(one, evidence, asked) for evidence, _, one in found[:most]]
 
 
-def _lent(own: Sequence[tuple[Unit, float]]) -> dict[int, float]:
-    """The best evidence that the lines around a unit lend it."""
-    best: dict[int, float] = defaultdict(float)
-    ordered = sorted(own, key=lambda one: (one[0].section, one[0].place))
-    for further in range(1, max(BESIDE) + 1):
-        for (unit, evidence), (later, other) in zip(ordered, ordered[further:], strict=False):
-            distance = later.place - unit.place
-            if later.section == unit.section and distance in BESIDE and _adjoin(unit, later, distance):
-                best[later.id] = max(best[later.id], BESIDE[distance] * evidence)
-                best[unit.id] = max(best[unit.id], BESIDE[-distance] * other)
-    return best
+def _with_lent(order: Sequence[Candidate], own: Sequence[float]) -> list[float]:
+    """The evidence of each, ``own``, with the best that the lines around it lend it; ``order`` is that of the text.
+
+    Lines adjoin that are items of one list, or of one stretch without a gap; two pieces of one line do not.
+    """
+    lent = [0.0] * len(own)
+    section, place, _, _, line, end, _, item, _ = zip(*(one.unit for one in order), strict=True) if order else [()] * 9
+    for further in range(1, _FURTHEST + 1):
+        for at in range(len(own) - further):
+            later = at + further
+            distance, apart = place[later] - place[at], line[later] - end[at]
+            if section[later] != section[at] or distance > _FURTHEST or apart <= 0:
+                continue
+            if apart <= distance or (item[at] and item[later]):
+                lent[later] = max(lent[later], BESIDE[distance] * own[at])
+                lent[at] = max(lent[at], BESIDE[-distance] * own[later])
+    return list(map(operator.add, own, lent))
 
 
-def _adjoin(unit: Unit, later: Unit, distance: int) -> bool:
-    """Whether they are lines of one list, or of one stretch without a gap; two pieces of one line are not."""
-    apart = later.line - unit.end_line
-    return apart > 0 and (apart <= distance or (unit.item and later.item))
+_FURTHEST = max(BESIDE)
 
 
-def _favour(has: Masks, asked: _Question, settings: MemorySettings) -> float:
-    """What multiplies the evidence of a unit, whatever it is made of."""
-    factor = 1 + settings.label_boost if has.label else 1.0
-    if asked.dated:
-        factor *= 1 + DATED * asked.sum(has.header & asked.dated) / max(asked.sum(asked.dated), 1e-9)
-    return factor
-
-
-def _found(candidate: Candidate, evidence: float, asked: _Question, settings: MemorySettings) -> Scored:
+def _found(candidate: Candidate, evidence: float, asked: Asked) -> Scored:
     unit, has, cosine = candidate
-    share = min(asked.telling_share(has), 1.0)
+    settings, share = asked.settings, min(asked.telling_share(has), 1.0)
     near = cosine is not None and cosine >= settings.min_cosine and asked.by_meaning > 0
     vector = min(cosine, 1.0) if cosine is not None and cosine > 0 else None
     return Scored(unit.id, evidence, share or None, vector, passes=share >= settings.min_score or near)

@@ -10,6 +10,7 @@ embedder and no ranking.
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,11 +22,14 @@ from typing import TYPE_CHECKING, TypeVar
 from workspaces.database import BUSY_SECONDS, DatabaseError, connect, has_vectors, sqlite
 from workspaces.memory import documents, lookups, schema, vectors
 from workspaces.memory.embedder import EmbedderError
+from workspaces.memory.nearness import Signs
 from workspaces.memory.schema import SPAN
 from workspaces.memory.vectors import Space
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from workspaces.memory.lookups import Extent
 
 C = TypeVar("C")
 
@@ -81,18 +85,40 @@ class Counts:
     takes_vectors: bool = False
 
 
+class State:
+    """What every search begins with; it holds until anything is written.
+
+    ``birth`` is another one after the index was made anew: then ids that were looked up before mean nothing any more.
+    ``space`` is the one that searches use, None for none; ``is_filling``: a unit waits for its vector in it.
+    ``takes_vectors``: units can have vectors here.
+    """
+
+    def __init__(self, birth: str, space: Space | None, *, is_filling: bool, takes_vectors: bool) -> None:
+        self.birth, self.space = birth, space
+        self.is_filling, self.takes_vectors = is_filling, takes_vectors
+        self.signs = Signs()
+        self._extents: dict[frozenset[str], Extent] = {}
+
+    def extent(self, db: sqlite3.Connection, areas: frozenset[str]) -> Extent:
+        """What a scope can be searched for."""
+        if areas not in self._extents:
+            self._extents[areas] = lookups.extent(db, areas)
+        return self._extents[areas]
+
+
 class Index:
     """An open index."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, spaces: Sequence[str], identity: str) -> None:
         """Private: use ``Index.open``."""
         self.path = path
-        self.signs = vectors.Signs()
+        self._name = str(path)
         self._inode = path.stat().st_ino
         self._db = connection
         self._spaces = spaces
         self._identity = identity
         self._refitted: set[str] = set()
+        self._state: tuple[tuple[int, int], State] | None = None
 
     @classmethod
     def open(
@@ -143,7 +169,7 @@ class Index:
     def is_gone(self) -> bool:
         """Whether another file is in its place, or none."""
         try:
-            return self.path.stat().st_ino != self._inode
+            return os.stat(self._name).st_ino != self._inode  # noqa: PTH116 - it is asked before each unit of work
         except FileNotFoundError:
             return True
 
@@ -154,7 +180,7 @@ class Index:
     def become(self, other: Index) -> None:
         """Take over all that ``other`` holds, in one step for every process that has this index open."""
         other._db.backup(self._db)
-        self.signs = vectors.Signs()  # SQLite counts this as no change
+        self._state = None  # SQLite counts this as no change
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -166,9 +192,15 @@ class Index:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
 
-    def birth(self) -> str:
-        """Another one after it was made anew: then ids that were looked up before mean nothing any more."""
-        return schema.meta(self._db, "birth") or ""
+    def state(self) -> State:
+        """The state of the snapshot in which this is asked first; the one of before where nothing was written since."""
+        (others,) = self._db.execute("PRAGMA data_version").fetchone()
+        change = (others, self._db.total_changes)
+        if self._state is None or self._state[0] != change:
+            birth, space = schema.meta(self._db, "birth") or "", self.serving()
+            is_filling = space is not None and self.is_filling(space.embedder)
+            self._state = change, State(birth, space, is_filling=is_filling, takes_vectors=bool(self._spaces))
+        return self._state[1]
 
     def shrink_log(self) -> None:
         """Put a large write-ahead log into the database: while somebody is reading what can be, without waiting."""
@@ -202,10 +234,6 @@ class Index:
         """A sentence for each file that is not all text."""
         rows = self._db.execute("SELECT path, flaw FROM files WHERE flaw <> '' ORDER BY path")
         return [f"{path}: {flaw}." for path, flaw in rows]
-
-    def takes_vectors(self) -> bool:
-        """Whether units can have vectors here."""
-        return bool(self._spaces)
 
     def serving(self) -> Space | None:
         """The space that searches use: the preferred embedder's when it is ready, else the one before it."""

@@ -1,4 +1,4 @@
-"""What the index is asked: which units have a word, how near they are, what stands around them, what they say.
+"""What the index is asked: which units have a word, what stands around them, what they say.
 
 Every look-up is given the ranges of ids that a scope may read, or ids that came out of one. Several that belong
 together are made in one snapshot of the index (see ``Index.snapshot``). Writes nothing; knows no question.
@@ -11,9 +11,8 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from workspaces.memory import vectors
 from workspaces.memory.evidence import Unit
 from workspaces.memory.query import COMMON
 from workspaces.memory.schema import SPAN
@@ -21,21 +20,19 @@ from workspaces.memory.schema import SPAN
 if TYPE_CHECKING:
     import sqlite3
 
-    from workspaces.memory.vectors import Space
-
 FIRST = 250
 """The newest units with a word that are always looked at, 0.2 ms of CPU; the rest of a common word only if it is worth
 it."""
 
-SAMPLE = 125
-"""Units that say how near an unrelated one is to a question; recall is the same with 250."""
-
-GAPS = 3
-"""How many times as many numbers are tried for a sample where there are gaps in them."""
-
 _SECTIONS = 1 << 24
 """More than a file has."""
 
+_NEWEST = """
+    SELECT asked.key, (SELECT group_concat(unit) FROM (
+        SELECT rowid AS unit FROM units_fts WHERE units_fts MATCH asked.value AND rowid BETWEEN ?2 AND ?3
+        ORDER BY rowid DESC LIMIT ?4
+    )) FROM json_each(?1) AS asked
+"""
 _PASSAGE = """
     SELECT units.id, chunks.id, path, place, chunks.text, start, start + length, units.start_line, units.end_line,
         trail, day
@@ -49,22 +46,25 @@ _LATEST = f"""
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """A unit and the chunk it lies in. ``start`` and ``end`` are offsets into ``text``, which is the chunk's; ``place``
-    is its number in its file."""
+    is its number in its file. ``data`` is the text, or what the index keeps of it: few of those found are read."""
 
     id: int
     chunk: int
     path: str
     place: int
-    text: str
+    data: bytes | str
     start: int
     end: int
     start_line: int
     end_line: int
     trail: tuple[str, ...]
     day: date | None
+
+    @property
+    def text(self) -> str:
+        return self.data if isinstance(self.data, str) else text(self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,54 +100,41 @@ def postings(db: sqlite3.Connection, expressions: Sequence[str], extent: Extent,
     Of an expression that finds too many the newest are taken, and those that a rare one finds too, unless it finds
     most of the scope: so what is both is not missed, and a word that is everywhere costs no more than another.
     """
-    found = [_newest(db, expression, extent, FIRST) for expression in expressions]
+    found = _newest(db, expressions, extent, FIRST)
     rest = most - sum(len(posting.units) for posting in found)
     for at in sorted(range(len(found)), key=lambda at: found[at].total):
         if not found[at].complete and found[at].total <= rest:
             rest -= found[at].total
-            found[at] = _newest(db, expressions[at], extent, 2 * found[at].total)
+            (found[at],) = _newest(db, [expressions[at]], extent, 2 * found[at].total)
     rare = " OR ".join(f"({expressions[at]})" for at, one in enumerate(found) if one.complete and one.units)
     for at, posting in enumerate(found):
         if rare and not posting.complete and posting.total <= COMMON * extent.units:
-            both = _newest(db, f"({expressions[at]}) AND ({rare})", extent, most)
+            (both,) = _newest(db, [f"({expressions[at]}) AND ({rare})"], extent, most)
             found[at] = Posting([*{*posting.units, *both.units}], posting.total, complete=False)
     return found
 
 
-def _newest(db: sqlite3.Connection, expression: str, extent: Extent, most: int) -> Posting:
-    """Of more than ``most`` in an area the total is an estimate, by how close together the newest are."""
-    select = "SELECT rowid FROM units_fts WHERE units_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
-    found: list[int] = []
-    total, complete = 0, True
+def _newest(db: sqlite3.Connection, expressions: Sequence[str], extent: Extent, most: int) -> list[Posting]:
+    """Of each at most ``most`` in an area; of more the total is an estimate, by how close together the newest are."""
+    found = [Posting([], 0, complete=True) for _ in expressions]
     for first, last in extent.ranges:
-        units = [unit for (unit,) in db.execute(select, (expression, first, last, most))]
-        found += units
-        if len(units) < most:
-            total += len(units)
-        else:
-            total += len(units) * (last - first + 1) // (last - units[-1] + 1)
-            complete = False
-    return Posting(found, min(total, extent.units), complete)
-
-
-def sampled(db: sqlite3.Connection, space: Space, query: bytes, extent: Extent) -> list[float]:
-    """The cosines of units from all over the scope, about ``SAMPLE`` or all; fewer where many numbers are unused."""
-    numbers = sum(last - first + 1 for first, last in extent.ranges)
-    every = max(1, extent.units // SAMPLE, numbers // (GAPS * SAMPLE))
-    spans = [
-        (unit, min(unit + every - 1, last)) for first, last in extent.ranges for unit in range(first, last + 1, every)
-    ]
-    return vectors.first_cosines(db, space, query, spans)
+        for at, listed in db.execute(_NEWEST, (json.dumps(expressions), first, last, most)):
+            if not listed:
+                continue
+            units, one = list(map(int, listed.split(","))), found[at]
+            is_all = len(units) < most
+            total = len(units) if is_all else len(units) * (last - first + 1) // (last - min(units) + 1)
+            found[at] = Posting(one.units + units, min(one.total + total, extent.units), one.complete and is_all)
+    return found
 
 
 def units(db: sqlite3.Connection, ids: Iterable[int], reach: int) -> list[Unit]:
     """Units by id, and those up to ``reach`` places away in the same file."""
     rows = db.execute(
-        "SELECT DISTINCT near.id, near.chunk, near.file * ?1 + near.section, near.place, near.start_line,"
-        " near.end_line, near.tokens, near.item, near.asks"
-        " FROM units JOIN units AS near ON near.file = units.file"
+        "SELECT file * ?1 + section, place, id, chunk, start_line, end_line, tokens, item, asks FROM units WHERE id IN"
+        " (SELECT near.id FROM units JOIN units AS near ON near.file = units.file"
         " AND near.place BETWEEN units.place - ?2 AND units.place + ?2"
-        " WHERE units.id IN (SELECT value FROM json_each(?3))",
+        " WHERE units.id IN (SELECT value FROM json_each(?3)))",
         (_SECTIONS, reach, json.dumps(list(ids))),
     )
     return [Unit._make(row) for row in rows]
@@ -164,14 +151,8 @@ def latest(db: sqlite3.Connection, areas: Iterable[str], count: int) -> list[Pas
 
 
 def _passages(db: sqlite3.Connection, select: str, values: Sequence[object]) -> dict[int, Passage]:
-    texts: dict[int, str] = {}
-    found: dict[int, Passage] = {}
-    for unit, chunk, path, place, data, start, end, first, last, trail, day in db.execute(select, values):
-        if chunk not in texts:
-            texts[chunk] = text(data)
-        where = (start, end, first, last)
-        found[unit] = Passage(unit, chunk, path, place, texts[chunk], *where, lines(trail), _day(day))
-    return found
+    rows = db.execute(select, values)
+    return {row[0]: Passage._make((*row[:-2], lines(row[-2]), _day(row[-1]))) for row in rows}
 
 
 def text(data: bytes) -> str:

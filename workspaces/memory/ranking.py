@@ -27,13 +27,6 @@ NEXT_BEST = 0.5
 """What each next best unit of a chunk adds to the chunk's evidence."""
 
 
-def decayed(score: float, day: date | None, today: date, *, half_life: float, floor: float) -> float:
-    """A dated note's score after its age in days; a curated file (``day`` None) and a day to come keep theirs."""
-    if day is None or day >= today:
-        return score
-    return score * max(floor, math.exp2(-(today - day).days / half_life))
-
-
 def hits(
     found: Iterable[Scored],
     passages: Mapping[int, Passage],
@@ -55,7 +48,8 @@ def hits(
         return ()
     if settings.finds == "chunks" and not alone:
         known = _by_chunk(known, passages)
-    final = {unit: _aged(one.score, passages[unit].day, today, settings) for unit, one in known.items()}
+    left = {day: _left(day, today, settings) for day in {passages[unit].day for unit in known}}
+    final = {unit: one.score * left[passages[unit].day] for unit, one in known.items()}
     least = settings.tail * max(final.values())
     chosen: list[Hit] = []
     used: set[int] = set()
@@ -85,10 +79,13 @@ def hits(
     return tuple(chosen)
 
 
-def _aged(score: float, day: date | None, today: date | None, settings: MemorySettings) -> float:
-    if today is None:
-        return score
-    return decayed(score, day, today, half_life=settings.half_life_days, floor=settings.decay_floor)
+def _left(day: date | None, today: date | None, settings: MemorySettings) -> float:
+    """What age leaves of a score, 1 for all of it."""
+    if (
+        day is None or today is None or day >= today
+    ):  # a curated file, a question where age doesn't count, a day to come
+        return 1.0
+    return max(settings.decay_floor, math.exp2(-(today - day).days / settings.half_life_days))
 
 
 def _place(passage: Passage) -> tuple[int, str, int]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from workspaces.memory import words
 from workspaces.memory.documents import Document, Entry, Part
-from workspaces.memory.evidence import Candidate, Masks, Unit
+from workspaces.memory.evidence import Candidate, Unit, having
 from workspaces.memory.lookups import Passage
 from workspaces.memory.query import Term
 
@@ -28,7 +28,7 @@ def search(
         text = sum(1 << i for i, stem in enumerate(stems) if stem in own or _begins(stem, own))
         above = sum(1 << i for i, stem in enumerate(stems) if stem in header)
         names = sum(1 << i for i, stem in enumerate(stems) if stem in label)
-        found.append(Candidate(unit, Masks(text, above, names), None))
+        found.append(Candidate(unit, having(text, above, names), None))
     return found, passages
 
 
@@ -40,9 +40,10 @@ def _units(documents: Iterable[Document], areas: Collection[str]) -> Iterator[tu
             chunk, owner = part.chunk, count
             for entry in part.entries:
                 cut = entry.unit
-                where = (number << 24 | part.section, place, cut.start_line, cut.end_line)
-                unit = Unit(count, owner, *where, entry.tokens, entry.item, entry.asks)
-                span = (cut.start, cut.end, cut.start_line, cut.end_line)
+                lines = (cut.start_line, cut.end_line)
+                where = (number << 24 | part.section, place, count, owner, *lines)
+                unit = Unit(*where, entry.tokens, entry.item, entry.asks)
+                span = (cut.start, cut.end, *lines)
                 passage = Passage(count, owner, document.path, place, chunk.text, *span, chunk.trail, document.day)
                 yield unit, passage, part, entry
                 count, place = count + 1, place + 1

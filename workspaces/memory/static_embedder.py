@@ -13,7 +13,9 @@ import importlib.util
 import json
 import math
 import mmap
+import operator
 import struct
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,6 +39,7 @@ class StaticEmbedder:
 
     id = "wordllama/l2_supercat_256"
     dims = 256
+    is_instant = True
 
     def __init__(self, folder: Path | None = None) -> None:
         """``folder`` holds ``weights/`` and ``tokenizers/``; None takes the installed package's."""
@@ -49,8 +52,7 @@ class StaticEmbedder:
         import numpy as np
 
         table = self._table()
-        rows = np.frombuffer(table.data, dtype="<f2", count=table.rows * self.dims, offset=table.start)
-        rows = rows.reshape(table.rows, self.dims)
+        rows = self._rows(table)
         vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
         for row, text in enumerate(texts):
             if numbers := table.pieces.of(text):
@@ -62,11 +64,25 @@ class StaticEmbedder:
     def embed_query(self, text: str) -> array.array[float]:
         """256 float32 values; zeros for a text without tokens. Raises as ``embed_documents``."""
         table = self._table()
-        row = struct.Struct(f"<{self.dims}e")
-        vectors = [row.unpack_from(table.data, table.start + n * row.size) for n in table.pieces.of(text)]
-        total = [sum(column) for column in zip(*vectors, strict=True)] or [0.0] * self.dims
-        length = math.sqrt(sum(x * x for x in total)) or 1.0
+        total = self._total(table, table.pieces.of(text))
+        length = math.sqrt(sum(map(operator.mul, total, total))) or 1.0
         return array.array("f", [x / length for x in total])
+
+    def _total(self, table: Table, numbers: Sequence[int]) -> list[float]:
+        """The sum of rows, which is exact in any order: half floats are whole multiples of 2**-24, and below 2**16."""
+        if "numpy" in sys.modules:  # the process has it anyway: 20 µs of CPU instead of 300
+            total: list[float] = self._rows(table)[numbers].sum(axis=0, dtype="float64").tolist()
+            return total
+        row = struct.Struct(f"<{self.dims}e")
+        vectors = [row.unpack_from(table.data, table.start + n * row.size) for n in numbers]
+        return [sum(column) for column in zip(*vectors, strict=True)] or [0.0] * self.dims
+
+    def _rows(self, table: Table) -> Any:
+        """(rows, 256) float16, as they are mapped."""
+        import numpy as np
+
+        rows = np.frombuffer(table.data, dtype="<f2", count=table.rows * self.dims, offset=table.start)
+        return rows.reshape(table.rows, self.dims)
 
     def release(self) -> None:
         """Forget the vocabulary and unmap the table; a call that is running keeps them until it ends."""

@@ -1,16 +1,16 @@
-"""The vectors of the units, one table a vector space: made of whole numbers, looked up by cosine.
+"""The vectors of the units, one table a vector space: made of whole numbers, and kept in step with the units.
 
-A vector is kept as int8s of any scale, a cosine has none; a quarter of the disk and no loss that recall shows. Few are
-compared one by one, by sqlite-vec's own distance. Of many, ``signs`` (a bit a dimension, whether it is above the mean)
-choose the nearest first, and only those are compared: 32 bytes each instead of 256, and numpy counts them at once.
-The mean is taken off because the vectors of some embedders share most of their signs. Runs inside the caller's
-transaction; knows no text and no embedder.
+A vector is kept as int8s of any scale, a cosine has none; a quarter of the disk and no loss that recall shows. Of many,
+``signs`` (a bit a dimension, whether it is above the mean) are kept beside them, 32 bytes each instead of 256. The mean
+is taken off because the vectors of some embedders share most of their signs. How they are searched is in ``nearness``.
+Runs inside the caller's transaction; knows no text and no embedder.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,16 +25,10 @@ if TYPE_CHECKING:
     from workspaces.memory.embedder import Matrix, Vector
 
 FEW = 4096
-"""Vectors that are compared one by one: 4 ms of CPU, where loading numpy costs a process 100."""
+"""Vectors that are compared one by one: 4 ms of CPU, where loading numpy costs a process 100. More have signs."""
 
 PAGE = 1024
 """Units whose signs lie in one row: 32 kB at 256 dimensions."""
-
-KEPT_SIGNS = 32 << 20
-"""Bytes of signs that are kept from one search to the next: a million units of 256 dimensions."""
-
-OVERSAMPLING = 3
-"""How many more units the signs choose than are asked for."""
 
 KEPT = timedelta(days=7)
 """How long a space that nobody opens is kept: settings are changed back, and another process may have others."""
@@ -66,11 +60,15 @@ def packed(matrix: Matrix) -> list[bytes | None]:
 
 
 def packed_query(vector: Vector) -> bytes | None:
-    """As ``packed``, of one vector and without numpy."""
+    """As ``packed``, of one vector; without numpy where the process has not loaded it."""
     values = [float(x) for x in vector]
     largest = max(map(abs, values), default=0.0)
     if not math.isfinite(math.fsum(values)) or largest <= 0:
         return None
+    if "numpy" in sys.modules:  # the same numbers in a tenth of the time
+        import numpy as np
+
+        return np.rint(np.array(values) * 127 / largest).astype(np.int8).tobytes()
     return array("b", [round(x * 127 / largest) for x in values]).tobytes()
 
 
@@ -191,121 +189,12 @@ def known(db: sqlite3.Connection, space: Space, hashes: Iterable[int]) -> dict[i
     return dict(rows)
 
 
-def nearest(
-    db: sqlite3.Connection,
-    space: Space,
-    query: bytes,
-    ranges: Sequence[tuple[int, int]],
-    among: int,
-    count: int,
-    signs: Signs,
-) -> dict[int, float]:
-    """The cosines of the ``count`` nearest of the ``among`` units whose ids are in ``ranges``, both ends included.
-
-    ``signs`` are those of ``db``.
-    """
-    if space.dims != len(query):
-        return {}
-    mean = _mean(db, space) if among > FEW else None
-    if mean is None:
-        return _nearest_of_few(db, space, query, ranges, count)
-    (wanted,) = _signs([query], mean, _width(space))
-    found = cosines(db, space, query, signs.near(db, space, wanted, ranges, count * OVERSAMPLING))
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:count])
-
-
-def cosines(db: sqlite3.Connection, space: Space, query: bytes, units: Iterable[int]) -> dict[int, float]:
-    """The cosines of given units, of those that have a vector."""
-    if space.dims != len(query):
-        return {}
-    rows = db.execute(
-        f"SELECT id, vec_distance_cosine(vec_int8(vector), vec_int8(?)) FROM vectors_{space.id}"  # noqa: S608
-        " WHERE id IN (SELECT value FROM json_each(?)) AND vector IS NOT NULL",
-        (query, json.dumps(list(units))),
-    )
-    return {unit: 1 - distance for unit, distance in rows}
-
-
-def first_cosines(db: sqlite3.Connection, space: Space, query: bytes, spans: Sequence[tuple[int, int]]) -> list[float]:
-    """The cosine of the first unit that has a vector in each span of ids, both ends included, where there is one."""
-    if space.dims != len(query):
-        return []
-    rows = db.execute(
-        f"SELECT 1 - vec_distance_cosine(vec_int8(vector), vec_int8(?)) FROM json_each(?) AS span"  # noqa: S608
-        f" JOIN vectors_{space.id} AS found ON found.id = (SELECT id FROM vectors_{space.id}"
-        " WHERE id BETWEEN span.value ->> 0 AND span.value ->> 1 AND vector IS NOT NULL LIMIT 1)",
-        (query, json.dumps(spans)),
-    )
-    return [cosine for (cosine,) in rows]
-
-
-def _nearest_of_few(
-    db: sqlite3.Connection, space: Space, query: bytes, ranges: Sequence[tuple[int, int]], count: int
-) -> dict[int, float]:
-    found: list[tuple[float, int]] = []
-    for first, last in ranges:
-        found += db.execute(
-            f"SELECT vec_distance_cosine(vec_int8(vector), vec_int8(?)) AS distance, id FROM vectors_{space.id}"  # noqa: S608
-            " WHERE id BETWEEN ? AND ? AND vector IS NOT NULL ORDER BY distance, id LIMIT ?",
-            (query, first, last, count),
-        )
-    return {unit: 1 - distance for distance, unit in sorted(found)[:count]}
-
-
-class Signs:
-    """Finds units by their signs, and keeps what it read of one connection until something is written."""
-
-    def __init__(self) -> None:
-        self._state: tuple[object, ...] = ()
-        self._pages: list[int] = []
-        self._words: Any = None
-
-    def near(
-        self, db: sqlite3.Connection, space: Space, wanted: bytes, ranges: Sequence[tuple[int, int]], count: int
-    ) -> list[int]:
-        """The ids of the ``count`` units in ``ranges`` whose signs differ least from ``wanted``."""
-        import numpy as np
-
-        (others,) = db.execute("PRAGMA data_version").fetchone()
-        state = (others, db.total_changes, space.id, *ranges)
-        if state != self._state:
-            pages, words = _read(db, space, ranges)
-            kept = words.nbytes <= KEPT_SIGNS
-            self._state, self._pages, self._words = (state, pages, words) if kept else ((), [], None)
-        else:
-            pages, words = self._pages, self._words
-        differing = np.zeros(len(pages) * PAGE, dtype=np.uint16)
-        for own, asked in zip(words, np.frombuffer(wanted, dtype=np.uint64), strict=True):
-            differing += np.bitwise_count(own ^ asked)
-        within = np.bincount(differing).cumsum()  # how many differ in so many signs or fewer
-        best = np.flatnonzero(differing <= np.searchsorted(within, min(count, len(differing))))
-        best = best[np.argsort(differing[best], kind="stable")][:count]
-        return [pages[at // PAGE] * PAGE + at % PAGE for at in best.tolist()]
-
-
-def _read(db: sqlite3.Connection, space: Space, ranges: Sequence[tuple[int, int]]) -> tuple[list[int], Any]:
-    """The pages of signs that ``ranges`` lie in, and their signs: a row for each 64 dimensions, a column a unit."""
-    import numpy as np
-
-    pages: list[int] = []
-    bits: list[bytes] = []
-    for first, last in ranges:
-        select = f"SELECT page, bits FROM signs_{space.id} WHERE page BETWEEN ? AND ?"  # noqa: S608
-        for page, row in db.execute(select, (first // PAGE, last // PAGE)):
-            pages.append(page)
-            bits.append(row)
-    words = np.empty((_width(space) // 8, len(pages) * PAGE), dtype=np.uint64)
-    for at, row in enumerate(bits):
-        words[:, at * PAGE : (at + 1) * PAGE] = np.frombuffer(row, dtype=np.uint64).reshape(PAGE, -1).T
-    return pages, words
-
-
 def _count(db: sqlite3.Connection, space: Space, change: int) -> None:
     if change:
         db.execute("UPDATE spaces SET filled = filled + ? WHERE id = ?", (change, space.id))
 
 
-def _mean(db: sqlite3.Connection, space: Space) -> Any:
+def mean_of(db: sqlite3.Connection, space: Space) -> Any:
     """The mean of the space's vectors as float32s; None while there are no signs."""
     import numpy as np
 
@@ -329,9 +218,9 @@ def _sign(db: sqlite3.Connection, space: Space, units: Sequence[int]) -> None:
             " WHERE id IN (SELECT value FROM json_each(?)) AND vector IS NOT NULL",
             (json.dumps(units),),
         )
-    center, width = _mean(db, space), _width(space)
+    center, width = mean_of(db, space), width_of(space)
     while batch := rows.fetchmany(PAGE):
-        signs = _signs([vector for _, vector in batch], center, width)
+        signs = signs_of([vector for _, vector in batch], center, width)
         _write(db, space, dict(zip((unit for unit, _ in batch), signs, strict=True)))
 
 
@@ -342,7 +231,7 @@ def _learn(db: sqlite3.Connection, space: Space) -> None:
     db.execute("UPDATE spaces SET mean = ? WHERE id = ?", (mean.tobytes(), space.id))
 
 
-def _signs(vectors: Sequence[bytes], mean: Any, width: int) -> list[bytes]:
+def signs_of(vectors: Sequence[bytes], mean: Any, width: int) -> list[bytes]:
     """For each vector a bit a dimension, padded to ``width`` bytes."""
     import numpy as np
 
@@ -358,7 +247,7 @@ def _unit(vectors: Sequence[bytes]) -> Matrix:
     return rows
 
 
-def _width(space: Space) -> int:
+def width_of(space: Space) -> int:
     """Bytes of one unit's signs: whole 64-bit words."""
     return ((space.dims or 0) + 63) // 64 * 8
 
@@ -366,12 +255,12 @@ def _width(space: Space) -> int:
 def _erase(db: sqlite3.Connection, space: Space, units: Iterable[int]) -> None:
     """What was deleted must not stand in the way of what is like it."""
     if db.execute("SELECT mean FROM spaces WHERE id = ?", (space.id,)).fetchone()[0] is not None:
-        _write(db, space, dict.fromkeys(units, bytes(_width(space))))
+        _write(db, space, dict.fromkeys(units, bytes(width_of(space))))
 
 
 def _write(db: sqlite3.Connection, space: Space, signs: Mapping[int, bytes]) -> None:
     """Put signs into their pages, each page read and written once."""
-    width = _width(space)
+    width = width_of(space)
     pages: dict[int, dict[int, bytes]] = {}
     for unit, bits in signs.items():
         pages.setdefault(unit // PAGE, {})[unit % PAGE] = bits

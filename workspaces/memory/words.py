@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 _STOP_WORDS = """
     a about above after again against all also am an and any are aren't as at be because been before being below
@@ -45,8 +46,12 @@ _DENSE = (
 )
 """Thai, Lao, Burmese, Khmer, Han, Kana and Hangul: scripts without spaces, or with spaces at other places."""
 
-_RUN = re.compile(rf"[{_DENSE}]+")
-_MIXED = re.compile(rf"[^\W{_DENSE}]*[{_DENSE}][\w{_DENSE}]*")
+
+@cache
+def _dense() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A run of such letters, and a word that has one. (Made for the first text that may have some: 10 ms of CPU.)"""
+    return re.compile(rf"[{_DENSE}]+"), re.compile(rf"[^\W{_DENSE}]*[{_DENSE}][\w{_DENSE}]*")
+
 
 _ENDINGS = ("ings", "ing", "ies", "edly", "ed", "es", "ly", "s", "e", "y")
 
@@ -58,10 +63,16 @@ _LABEL = re.compile(
 _ITEM = re.compile(r"([-*+]|\d{1,9}[.)])[ \t]")
 
 
+_NO_WORD = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) != "'"}
+
+
 def words(text: str) -> list[str]:
     """The words of ``text`` in lower case, a trailing "'s" removed; marks stay with their letters."""
-    plain = unicodedata.normalize("NFC", text).lower().replace("’", "'")
-    spaced = "".join(ch if ch == "'" or unicodedata.category(ch)[0] in "LNM" else " " for ch in plain)
+    if text.isascii():
+        spaced = text.lower().translate(_NO_WORD)
+    else:
+        plain = unicodedata.normalize("NFC", text).lower().replace("’", "'")
+        spaced = "".join(ch if ch == "'" or unicodedata.category(ch)[0] in "LNM" else " " for ch in plain)
     found = (word.strip("'").removesuffix("'s") for word in spaced.split())
     return [word for word in found if word]
 
@@ -70,12 +81,12 @@ def runs(text: str) -> list[str]:
     """The stretches of ``text`` that are written without spaces, marks removed."""
     if text.isascii():
         return []
-    return _RUN.findall("".join(ch for ch in _plain(text) if unicodedata.category(ch)[0] != "M"))
+    return _dense()[0].findall("".join(ch for ch in _plain(text) if unicodedata.category(ch)[0] != "M"))
 
 
 def without_runs(text: str) -> str:
     """The rest of it."""
-    return _RUN.sub(" ", text)
+    return text if text.isascii() else _dense()[0].sub(" ", text)
 
 
 def pairs(run: str) -> list[str]:
@@ -102,8 +113,9 @@ def grams(text: str) -> str:
     for run in runs(text):
         found += pairs(run)
         found.append(run[-1])
-    for mixed in _MIXED.findall(_plain(text)):
-        found += [word for word in _RUN.sub(" ", mixed).split() if word]
+    dense, mixed = _dense()
+    for word in mixed.findall(_plain(text)):
+        found += dense.sub(" ", word).split()
     return " ".join([*found, *emoji(text)])
 
 

@@ -19,6 +19,7 @@ from tests.workspaces.memory.home import HOME, Broken, Home, Letters, bump
 from workspaces.database import connect
 from workspaces.memory import BlockingMemory, MemorySettings, lookups, schema, vectors
 from workspaces.memory.index import Index
+from workspaces.memory.nearness import Few, Signs, nearness
 from workspaces.memory.schema import SPAN
 from workspaces.memory.static_embedder import StaticEmbedder
 from workspaces.memory.store import Store
@@ -63,7 +64,7 @@ async def test_many_vectors_are_chosen_by_their_signs_first(home: Home, monkeypa
     space = index.serving()
     assert space is not None
     db = connect(home.index, vectors=True)
-    signs = vectors.Signs()
+    signs = Signs()
     queries = vectors.packed(embedder.embed_documents(prose(20, seed=4).splitlines()))
     for areas in (["home"], ["chats/x"], ["home", "chats/x"]):
         extent = lookups.extent(db, areas)
@@ -71,14 +72,47 @@ async def test_many_vectors_are_chosen_by_their_signs_first(home: Home, monkeypa
         for query in queries:
             assert query is not None
             monkeypatch.setattr(vectors, "FEW", 10_000)
-            by_all = vectors.nearest(db, space, query, extent.ranges, extent.units, 20, signs)
+            by_all = nearness(db, space, query, extent, signs).nearest(20)
             monkeypatch.setattr(vectors, "FEW", 100)
-            by_signs = vectors.nearest(db, space, query, extent.ranges, extent.units, 20, signs)
+            by_signs = nearness(db, space, query, extent, signs).nearest(20)
             assert len(by_all) == len(by_signs) == 20
             assert all(any(first <= unit <= last for first, last in extent.ranges) for unit in by_signs)
             shared += len(by_signs.keys() & by_all.keys())
         assert shared > 0.9 * 20 * len(queries)
     db.close()
+    index.close()
+
+
+async def test_few_and_many_say_the_same_of_the_same_units(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What all are compared for once is what is asked of many piece by piece; some numbers are of no unit any more."""
+    monkeypatch.setattr(vectors, "FEW", 50)
+    home.write("memory/a.md", lines(300))
+    home.write("memory/chats/x/b.md", lines(100, seed=2))
+    async with home.open() as memory:
+        await memory.sync()
+        bump(home.write("memory/a.md", "".join(lines(300).splitlines(keepends=True)[::3])))
+        await memory.sync()
+    embedder = StaticEmbedder()
+    index = Index.open(home.index, cutting="400/80/100", embedders=[(embedder.id, embedder.dims)])
+    query = vectors.packed_query(embedder.embed_query(lines(1, seed=4)))
+    assert query is not None
+    with index.snapshot() as db:
+        space = index.serving()
+        assert space is not None
+        units = [unit for (unit,) in db.execute("SELECT id FROM units")]
+        for areas in (["home"], ["home", "chats/x"]):
+            extent = lookups.extent(db, areas)
+            inside = [unit for unit in units if any(first <= unit <= last for first, last in extent.ranges)]
+            monkeypatch.setattr(vectors, "FEW", 50)
+            many = nearness(db, space, query, extent, Signs())
+            monkeypatch.setattr(vectors, "FEW", 1000)
+            few = nearness(db, space, query, extent, Signs())
+            assert isinstance(few, Few)
+            assert not isinstance(many, Few)
+            assert few.of(inside) == many.of(inside)
+            assert sorted(few.sample()) == sorted(many.sample())
+            assert few.nearest(len(units)) == few.of(inside)
+            assert few.nearest(7) == dict(sorted(few.of(inside).items(), key=lambda item: (-item[1], item[0]))[:7])
     index.close()
 
 
@@ -105,7 +139,7 @@ async def test_signs_are_read_again_after_any_change(home: Home, monkeypatch: py
             assert space is not None
             assert extent.ranges == ((SPAN, SPAN + 399),)
             kept, afresh = (
-                signs.near(db, space, b"\xff" * 32, extent.ranges, 40) for signs in (index.signs, vectors.Signs())
+                signs.near(db, space, b"\xff" * 32, extent.ranges, 40) for signs in (index.state().signs, Signs())
             )
         assert kept == afresh
         assert kept not in seen
@@ -383,7 +417,7 @@ async def test_gaps_in_the_numbers_leave_no_gap_in_what_is_usual(home: Home) -> 
     assert space is not None
     query = vectors.packed_query(Letters().embed_query("otters"))
     assert query is not None
-    assert len(lookups.sampled(db, space, query, lookups.extent(db, ["home"]))) > 20
+    assert len(nearness(db, space, query, lookups.extent(db, ["home"]), Signs()).sample()) > 20
     db.close()
     index.close()
 

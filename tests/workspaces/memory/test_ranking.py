@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workspaces.memory import MemorySettings, query
-from workspaces.memory.evidence import BESIDE, Background, Candidate, Masks, Scored, Unit, promising, scored
+from workspaces.memory.evidence import BESIDE, Asked, Background, Candidate, Scored, Unit, having, promising, scored
 
 TERMS = query.terms("biscuit lantern walnut")
 SETTINGS = MemorySettings()
@@ -22,11 +22,10 @@ weights = st.none() | st.floats()
 def unit(number: int = 0, text: int = 0, **changes: object) -> Candidate:
     """A line of a list, on its own in its section unless told otherwise."""
     stands = Unit(number, number, number, number, number + 1, number + 1, tokens=20, item=True, asks=False)
-    has = Masks(text, 0, 0)
     mine = {name: value for name, value in changes.items() if name in Unit._fields}
-    words = {name: value for name, value in changes.items() if name in Masks._fields}
-    cosine = changes.get("cosine")
-    return Candidate(stands._replace(**mine), has._replace(**words), cosine)  # type: ignore[arg-type]  # a float or None
+    words = {name: changes.get(name, 0) for name in ("header", "label")}
+    has, cosine = having(text, **words), changes.get("cosine")  # type: ignore[arg-type]  # ints
+    return Candidate(stands._replace(**mine), has, cosine)  # type: ignore[arg-type]  # a float or None
 
 
 def at(one: Candidate, number: int, place: int) -> Candidate:
@@ -35,7 +34,8 @@ def at(one: Candidate, number: int, place: int) -> Candidate:
 
 def ranked(*units: Candidate, background: Background | None = None, **settings: object) -> dict[int, Scored]:
     usual = background or Background(50, (2, 3, 4))
-    return {one.unit: one for one in scored(units, TERMS, usual, MOST, MemorySettings.model_validate(settings))}
+    asked = Asked(TERMS, usual, MemorySettings.model_validate(settings))
+    return {one.unit: one for one in scored(units, asked, MOST)}
 
 
 candidates = st.builds(
@@ -52,7 +52,7 @@ candidates = st.builds(
         item=st.booleans(),
         asks=st.booleans(),
     ),
-    has=st.builds(Masks, text=masks, header=masks, label=masks),
+    has=st.builds(having, text=masks, header=masks, label=masks),
     cosine=cosines,
 )
 backgrounds = st.builds(
@@ -71,7 +71,7 @@ def test_scores_are_finite_and_between_0_and_1(
     """G-MEM-06 to G-MEM-08: whatever the counts, the cosines and the weights are."""
     settings = MemorySettings(vector_weight=vector, keyword_weight=keyword)
     units = [at(one, number, number) for number, one in enumerate(found)]
-    result = scored(units, TERMS, background, MOST, settings)
+    result = scored(units, Asked(TERMS, background, settings), MOST)
     assert all(math.isfinite(one.evidence) and 0 < one.score <= 1 for one in result)
     assert all(share is None or 0 < share <= 1 for one in result for share in (one.keyword, one.vector))
     assert [one.evidence for one in result] == sorted((one.evidence for one in result), reverse=True)
@@ -82,7 +82,7 @@ def test_one_more_word_never_lowers_a_score(
     one: Candidate, beside: Candidate, more: int, background: Background
 ) -> None:
     units = [at(one, 0, 0), at(beside, 1, 1)]
-    richer = [units[0]._replace(has=one.has._replace(text=one.has.text | more)), units[1]]
+    richer = [units[0]._replace(has=one.has | having(more, 0, 0)), units[1]]
     before = ranked(*units, background=background)
     after = ranked(*richer, background=background)
     assert all(after[number].evidence >= found.evidence * (1 - 1e-12) for number, found in before.items())
@@ -112,7 +112,7 @@ def test_a_rare_word_counts_more_than_a_common_one() -> None:
 def test_an_exact_word_passes_in_an_index_of_any_size(units: int) -> None:
     """G-MEM-07."""
     terms = query.terms("biscuit")
-    (found,) = scored([unit(0, 1)], terms, Background(units, (1,)), MOST, SETTINGS)
+    (found,) = scored([unit(0, 1)], Asked(terms, Background(units, (1,)), SETTINGS), MOST)
     assert found.passes
     assert found.keyword == 1
     assert found.score > SETTINGS.min_score
@@ -128,7 +128,7 @@ def test_one_leg_alone_passes() -> None:
 def test_a_weak_word_makes_no_find_beside_a_strong_one() -> None:
     terms = query.terms("what is my goldfish called")
     assert [term.word for term in terms] == ["goldfish", "called"]
-    (found,) = scored([unit(0, 0b10)], terms, Background(20, (0, 1)), MOST, SETTINGS)
+    (found,) = scored([unit(0, 0b10)], Asked(terms, Background(20, (0, 1)), SETTINGS), MOST)
     assert not found.passes
 
 
@@ -161,7 +161,7 @@ def test_the_name_a_line_begins_with_the_date_and_a_question_mark_count() -> Non
     usual = Background(50, (3, 4, 4))
 
     def evidence(**changes: object) -> float:
-        (found,) = scored([unit(0, 0b1, **changes)], terms, usual, MOST, SETTINGS)
+        (found,) = scored([unit(0, 0b1, **changes)], Asked(terms, usual, SETTINGS), MOST)
         return found.evidence
 
     plain = evidence()
@@ -171,11 +171,25 @@ def test_the_name_a_line_begins_with_the_date_and_a_question_mark_count() -> Non
 
 
 def test_the_most_promising_are_those_with_the_best_evidence_of_their_own() -> None:
-    found = {0: Masks(0b1, 0, 0), 1: Masks(0b111, 0, 0), 2: Masks(0, 0b1, 0)}
-    usual = Background(50, (2, 3, 4), 0.0, 0.1)
-    assert promising(found, {}, TERMS, usual, 10, SETTINGS) == [1, 0, 2]
-    assert promising(found, {}, TERMS, usual, 2, SETTINGS) == [1, 0]
-    assert promising(found, {3: 0.99}, TERMS, usual, 10, SETTINGS) == [3, 1, 0, 2]
+    found = {0: having(0b1, 0, 0), 1: having(0b111, 0, 0), 2: having(0, 0b1, 0)}
+    asked = Asked(TERMS, Background(50, (2, 3, 4), 0.0, 0.1), SETTINGS)
+    assert promising(found, {}, asked, 10) == [1, 0, 2]
+    assert promising(found, {}, asked, 2) == [1, 0]
+    assert promising(found, {3: 0.99}, asked, 10) == [3, 1, 0, 2]
+
+
+@given(
+    st.dictionaries(st.integers(0, 40), st.builds(having, masks, masks, masks), max_size=40),
+    st.dictionaries(st.integers(0, 40), st.floats(-1, 1), max_size=20),
+    backgrounds,
+    st.integers(1, 12),
+)
+def test_the_first_of_many_are_the_first_of_all(
+    units: dict[int, int], cosines: dict[int, float], background: Background, most: int
+) -> None:
+    """Whole kinds are passed over that can't be among them; none that could is."""
+    asked = Asked(TERMS, background, SETTINGS)
+    assert promising(units, cosines, asked, most) == promising(units, cosines, asked, 100)[:most]
 
 
 def test_a_word_in_the_headings_counts_less_than_one_in_the_text_and_more_than_none() -> None:

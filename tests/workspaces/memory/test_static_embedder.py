@@ -12,6 +12,7 @@ import pytest
 
 from workspaces.memory import EmbedderError
 from workspaces.memory.static_embedder import StaticEmbedder
+from workspaces.memory.vectors import packed_query
 
 TEXTS = ["my dog is called Biscuit", "We chose postgres for the ledger.", "成语接龙 🎩", "x", "word " * 500, "a\nb\tc"]
 
@@ -67,3 +68,17 @@ def test_a_question_needs_neither_numpy_nor_the_package() -> None:
     assert importlib.util.find_spec("wordllama")
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_numpy_makes_a_question_cheaper_and_not_another() -> None:
+    """A process that has loaded it sums up with it; one that hasn't comes to the same bytes without."""
+    texts = [*TEXTS, "", "Where is the spare key?", " ".join(TEXTS) * 20]
+    make = (
+        "import sys\nfrom workspaces.memory.static_embedder import StaticEmbedder\n"
+        "from workspaces.memory.vectors import packed_query\nembedder = StaticEmbedder()\n"
+        f"made = [packed_query(embedder.embed_query(text)) for text in {texts!r}]\n"
+        "assert 'numpy' not in sys.modules\nprint(made)"
+    )
+    done = subprocess.run([sys.executable, "-c", make], capture_output=True, text=True, check=True)
+    embedder = StaticEmbedder()
+    assert done.stdout.strip() == repr([packed_query(embedder.embed_query(text)) for text in texts])
