@@ -72,6 +72,12 @@ class Lock:
         while not self.acquire():  # noqa: ASYNC110 - the holder may be another process: there is no event to wait for
             await asyncio.sleep(POLL_SECONDS)
 
+    async def __aenter__(self) -> None:
+        await self.wait()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.release()
+
     def release(self) -> None:
         """Let go. The file stays: removing it would let two processes hold a lock each on two files of one name."""
         if self._descriptor is not None:

@@ -13,9 +13,10 @@ import logging.handlers
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -25,7 +26,7 @@ from bot.home import Home
 from bot.redaction import Redactor, secrets_of
 
 if TYPE_CHECKING:
-    from structlog.typing import EventDict, Processor
+    from structlog.typing import EventDict
 
 _QUIET = ("httpx", "httpcore", "telegram", "aiohttp", "asyncio", "urllib3", "watchdog", "LiteLLM")
 """Libraries whose INFO is not ours to tell: httpx logs the URL of every call, with the bot's token in it."""
@@ -42,23 +43,20 @@ def configure(home: Home, *, secrets: Iterable[str] = (), to_stderr: bool = Fals
     import structlog
 
     redactor = Redactor({*secrets, *secrets_of(Environment.of(home).variables)})
-    shared: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.PositionalArgumentsFormatter(),
-        structlog.stdlib.ExtraAdder(),
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-    ]
+    handlers = [_handler(_File(home.log_file), _json_line, redactor)]
+    if to_stderr:
+        has_colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        handlers.append(_handler(_Screen(sys.stderr), partial(_human_line, has_colour), redactor))
     structlog.configure(
         processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.add_logger_name,
+            structlog.stdlib.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
         ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=partial(_Logger, handlers),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
@@ -66,12 +64,8 @@ def configure(home: Home, *, secrets: Iterable[str] = (), to_stderr: bool = Fals
         if isinstance(handler, _File | _Screen):
             root.removeHandler(handler)
             handler.close()
-    root.addHandler(_handler(_File(home.log_file), _json_line, shared, redactor))
-    if to_stderr:
-        screen = _Screen(sys.stderr)
-        root.addHandler(
-            _handler(screen, _human_line(sys.stderr.isatty() and not os.environ.get("NO_COLOR")), shared, redactor)
-        )
+    for handler in handlers:
+        root.addHandler(handler)
     root.setLevel(logging.INFO)
     logging.raiseExceptions = False  # on a full disk a person would read a traceback for every line that is lost
     for name in _QUIET:
@@ -98,7 +92,7 @@ def record_crash(home: Home, error: BaseException) -> Crash:
         redactor = Redactor(secrets_of(os.environ))
     summary = redactor(f"{type(error).__name__}: {error}")
     trace = redactor("".join(traceback.format_exception(error)))
-    moment = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    moment = _stamp(datetime.now(UTC))
     record = {"timestamp": moment, "event": "crash", "level": "critical", "error": summary, "exception": trace}
     try:
         _make_private(home.log_file)
@@ -107,6 +101,22 @@ def record_crash(home: Home, error: BaseException) -> Crash:
     except OSError:
         return Crash(summary, trace, None)
     return Crash(summary, trace, home.log_file)
+
+
+class _Logger:
+    """Where structlog's records go: straight to the handlers. The loggers of ``logging`` would look for the caller of
+    each, which costs as much as all the rest."""
+
+    def __init__(self, handlers: Sequence[logging.Handler], name: str = "") -> None:
+        self.name = name
+        self._handlers = handlers
+
+    def info(self, **event: Any) -> None:
+        record = logging.LogRecord(self.name, logging.INFO, "", 0, event, None, None)
+        for handler in self._handlers:
+            handler.handle(record)
+
+    warning = error = critical = info
 
 
 class _File(logging.handlers.RotatingFileHandler):
@@ -135,47 +145,58 @@ def _make_private(path: Path) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600))
 
 
-def _handler(handler: logging.Handler, render: Any, shared: list[Any], redactor: Redactor) -> logging.Handler:
-    import structlog
-
-    class Formatter(structlog.stdlib.ProcessorFormatter):
+def _handler(handler: logging.Handler, line: Callable[[EventDict], str], redactor: Redactor) -> logging.Handler:
+    class Formatter(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
-            return redactor(super().format(record))
+            return redactor(line(dict(record.msg) if isinstance(record.msg, dict) else _event_of(record)))
 
-    handler.setFormatter(
-        Formatter(
-            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, render]
-        )
-    )
+    handler.setFormatter(Formatter())
     return handler
 
 
-def _json_line(_: Any, __: str, event: EventDict) -> str:
+_OF_EVERY_RECORD = {*vars(logging.makeLogRecord({})), "taskName"}
+
+
+def _event_of(record: logging.LogRecord) -> EventDict:
+    """A record of a library that uses ``logging``, as structlog would have made it."""
+    event = {
+        "timestamp": _stamp(datetime.fromtimestamp(record.created, UTC)),
+        "event": record.getMessage(),
+        **{name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD},
+        "logger": record.name,
+        "level": record.levelname.lower(),
+    }
+    if record.exc_info:
+        event["exception"] = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
+    return event
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _json_line(event: EventDict) -> str:
     return json.dumps({"timestamp": event.pop("timestamp", None), **event}, ensure_ascii=False, default=str)
 
 
 _COLOURS = {"warning": "\033[33m", "error": "\033[31m", "critical": "\033[31m"}
 
 
-def _human_line(colour: bool) -> Any:
+def _human_line(has_colour: bool, event: EventDict) -> str:
     """``12:04:31 info  turn.done  channel=telegram ms=830``, the time of this machine."""
-
-    def render(_: Any, __: str, event: EventDict) -> str:
-        moment = datetime.fromisoformat(event.pop("timestamp")).astimezone()
-        level = event.pop("level", "info")
-        exception = event.pop("exception", None)
-        message = str(event.pop("event", ""))
-        event.pop("logger", None)
-        fields = " ".join(f"{name}={_plain(value)}" for name, value in event.items())
-        line = f"{moment:%H:%M:%S} {level:<8}{message}"
-        if fields:
-            line += f"  {fields}"
-        if exception:
-            line += f"\n{exception}"
-        start, end = (_COLOURS[level], "\033[0m") if colour and level in _COLOURS else ("", "")
-        return f"{start}{line}{end}"
-
-    return render
+    moment = datetime.fromisoformat(event.pop("timestamp")).astimezone()
+    level = event.pop("level", "info")
+    exception = event.pop("exception", None)
+    message = str(event.pop("event", ""))
+    event.pop("logger", None)
+    fields = " ".join(f"{name}={_plain(value)}" for name, value in event.items())
+    line = f"{moment:%H:%M:%S} {level:<8}{message}"
+    if fields:
+        line += f"  {fields}"
+    if exception:
+        line += f"\n{exception}"
+    start, end = (_COLOURS[level], "\033[0m") if has_colour and level in _COLOURS else ("", "")
+    return f"{start}{line}{end}"
 
 
 def _plain(value: Any) -> str:

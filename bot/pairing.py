@@ -156,6 +156,7 @@ class Pairing:
                 await db.execute(  # the other codes of this person with it: who is in waits no longer
                     "DELETE FROM pairing WHERE channel = ? AND sender = ?", (request.channel, request.sender)
                 )
+        await self._state.durable()
         return request
 
     async def deny(self, code: str) -> PairingRequest | None:
@@ -164,6 +165,7 @@ class Pairing:
             request = await self._with_code(db, code)
             if request is not None:
                 await _void(db, request.code, self._clock())
+        await self._state.durable()
         return request
 
     async def _with_code(self, db: Any, code: str) -> PairingRequest | None:

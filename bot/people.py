@@ -73,9 +73,10 @@ class People:
         return None
 
     async def give(self, channel: str, sender: str, level: Level, name: str) -> None:
-        """Set the level of one sender id, whatever it was."""
+        """Set the level of one sender id durably, whatever it was."""
         async with self._state.transaction() as db:
             await self.add(db, channel, sender, level, name)
+        await self._state.durable()
 
     async def add(self, db: Any, channel: str, sender: str, level: Level, name: str) -> None:
         """The same inside the caller's transaction."""
@@ -86,10 +87,11 @@ class People:
         )
 
     async def take_away(self, channel: str, sender: str) -> bool:
-        """The id is a stranger's from its next message on; False when it was not known."""
+        """The id is a stranger's from its next message on, durably; False when it was not known."""
         async with self._state.transaction() as db:
             cursor = await db.execute("DELETE FROM people WHERE channel = ? AND sender = ?", (channel, sender))
-            return bool(cursor.rowcount)
+        await self._state.durable()
+        return bool(cursor.rowcount)
 
     async def all(self) -> list[Person]:
         """Everyone who was given a level, by channel and id."""
@@ -97,7 +99,7 @@ class People:
         return [Person(channel, sender, Level(level), name, since) for channel, sender, level, name, since in rows]
 
     async def move(self, address: Address, to_chat: str) -> None:
-        """The chat has a new id on its platform; here it keeps the first one it had.
+        """The chat has a new id on its platform; here it keeps the first one it had, durably.
 
         An id that the chat had before is never its new one: what is told late, or again, changes nothing.
         """
@@ -109,6 +111,7 @@ class People:
                 "INSERT OR IGNORE INTO moved (channel, account, chat, first_chat) VALUES (?, ?, ?, ?)",
                 (address.channel, address.account, to_chat, first),
             )
+        await self._state.durable()
 
     async def canonical(self, address: Address) -> Address:
         """The address under the first id its chat had, by which sessions, scopes and allowlists know it."""

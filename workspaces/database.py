@@ -12,7 +12,7 @@ import importlib.util
 import os
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import sqlite3
@@ -45,9 +45,7 @@ def loads_extensions() -> bool:
     return hasattr(sqlite().Connection, "enable_load_extension")
 
 
-def connect(
-    path: Path, *, vectors: bool = False, synchronous: Literal["FULL", "NORMAL"] = "NORMAL"
-) -> sqlite3.Connection:
+def connect(path: Path, *, vectors: bool = False) -> sqlite3.Connection:
     """A connection in autocommit mode (transactions are begun by hand), usable from any one thread at a time.
 
     The file is created 0600 in a folder made 0700. ``vectors`` loads sqlite-vec where that is possible; ask
@@ -67,7 +65,8 @@ def connect(
                 f"{path}: the journal mode is {row and row[0]!r}, not 'wal'. "
                 "SQLite's write-ahead log needs a local disk: move the folder off the network share."
             )
-        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA synchronous = NORMAL")  # nothing waits for the disk but a checkpoint,
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")  # on macOS for the drive's cache as well
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
         if vectors:

@@ -10,14 +10,16 @@ import re
 KEY = re.compile(
     r"""
       -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)
-    | (?<!\d)\d{6,12}:(?:AA[A-Za-z0-9_-]{10,}|[A-Za-z0-9_-]{30,})     # Telegram, also within /bot<token>/getMe
-    | \b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}                            # OpenAI, Anthropic, Stripe and their kin
-    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b                                   # AWS
-    | \b(?:gh[pousr]_|github_pat_|glpat-|hf_|gsk_|npm_|pypi-)[A-Za-z0-9_-]{16,}
-    | \bxox[a-z]-[A-Za-z0-9-]{10,} | \bxapp-[A-Za-z0-9-]{10,}         # Slack
-    | \b[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}   # Discord
-    | \bAIza[A-Za-z0-9_-]{30,}                                        # Google
-    | \beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*     # JSON web tokens
+    | (?<!\d)\d{6,12}:(?:AA[A-Za-z0-9_-]{10,}|[A-Za-z0-9_-]{30,})       # Telegram, also within /bot<token>/getMe
+    | \b(?:                                                             # asked for once: a log looks at every line
+          (?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}                            # OpenAI, Anthropic, Stripe and their kin
+        | (?:AKIA|ASIA)[0-9A-Z]{16}\b                                   # AWS
+        | (?:gh[pousr]_|github_pat_|glpat-|hf_|gsk_|npm_|pypi-)[A-Za-z0-9_-]{16,}
+        | xox[a-z]-[A-Za-z0-9-]{10,} | xapp-[A-Za-z0-9-]{10,}           # Slack
+        | [MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}   # Discord
+        | AIza[A-Za-z0-9_-]{30,}                                        # Google
+        | eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*     # JSON web tokens
+    )
     """,
     re.VERBOSE | re.DOTALL,
 )

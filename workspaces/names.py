@@ -10,7 +10,7 @@ import hashlib
 import re
 import unicodedata
 
-_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-")
+_SPECIAL = re.compile(rb"[^a-z0-9-]")
 _LONGEST = 180
 """File systems take 255 bytes; the rest is left for suffixes such as ``.jsonl.torn``."""
 
@@ -25,11 +25,12 @@ def portable_name(text: str) -> str:
 
     A text that would be longer ends in a digest of the whole and can't be read back; the rest ``original`` reads back.
     """
-    name = "".join(chr(b) if b in _PLAIN else f"_{b:02x}" for b in text.encode("utf-8", "surrogatepass"))
+    data = text.encode("utf-8", "surrogatepass")
+    name = _SPECIAL.sub(lambda special: b"_%02x" % ord(special[0]), data).decode()
     if not name or _RESERVED.fullmatch(name):
         name = f"_{ord(name[0]):02x}{name[1:]}" if name else "_"
     if len(name) > _LONGEST:
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        digest = hashlib.sha256(data).hexdigest()[:32]
         name = f"{name[: _LONGEST - 34]}__{digest}"
     return name
 

@@ -1,17 +1,21 @@
 """The transcript of one session: append-only JSON Lines, complete for ever.
 
-An entry is on disk before ``append`` returns. A line that a crash tore is set aside beside the file and never fused
-with the next record. Knows no model and no chat platform: what an entry holds is its writer's business.
+An entry survives the end of the process once ``append`` returns, and a power cut once ``durable`` does. A line that a
+crash tore is set aside beside the file and never fused with the next record. Knows no model and no chat platform: what
+an entry holds is its writer's business.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from workspaces import disk
 
 VERSION = 1
 
@@ -44,6 +48,8 @@ class Transcript:
         """The file's inode, and how many bytes of it were read."""
         self._is_torn = False
         """Whether the last line has no end."""
+        self._settled: int | None = None
+        """How many bytes of the file are not ours to take back where a flush fails; None while none is wanted."""
 
     def entries(self) -> tuple[Entry, ...]:
         """The entries in order, from the one that ``forget`` named last, else all.
@@ -54,7 +60,10 @@ class Transcript:
         return self._entries
 
     def append(self, *, turn: str, kind: str, at: str, body: Mapping[str, Any]) -> Entry:
-        """Write one entry durably (write and fsync) and return it. Raises OSError when the disk refuses it."""
+        """Write one entry and return it; ``durable`` is to be awaited before anything is done on its strength.
+
+        Raises OSError when the disk refuses it.
+        """
         self._look()
         if self._is_torn:
             _mend(self.path)
@@ -69,6 +78,32 @@ class Transcript:
         if size == self._read[1] and self._read[0] in (0, inode):
             self._take([entry], (inode, size + len(data)))
         return entry  # where somebody wrote without the lock, the next look reads both from the file
+
+    async def durable(self) -> None:
+        """Return once all that is in the file is on the disk, also what a dead process wrote.
+
+        Raises OSError, and then what was appended since the last time is not in the file either.
+        """
+        if self._settled is not None:
+            await asyncio.to_thread(self.flush)
+
+    def flush(self) -> None:
+        """The same at once, for one who can't wait: the disk may take its time."""
+        settled, self._settled = self._settled, None
+        if settled is None:
+            return
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # a person took it away
+            return
+        try:
+            disk.flush(descriptor)
+        except OSError:
+            if os.fstat(descriptor).st_ino == self._read[0]:
+                os.ftruncate(descriptor, settled)  # or the next try would find the step there and take it for done
+            raise
+        finally:
+            os.close(descriptor)
 
     def forget(self, before: str) -> None:
         """Let go of the entries before the one of this id: they stay in the file, and ``entries`` gives the rest."""
@@ -95,6 +130,8 @@ class Transcript:
             whole = data
         entries = [entry for line in whole.split(b"\n") if (entry := _parsed(line)) is not None]
         self._take(entries, (found.st_ino, self._read[1] + len(whole)))
+        if self._settled is None:
+            self._settled = found.st_size
 
     def _take(self, entries: Sequence[Entry], read: tuple[int, int]) -> None:
         self._entries = (*self._entries, *entries)
@@ -111,10 +148,11 @@ class Transcript:
             try:
                 while data:
                     data = data[os.write(descriptor, data) :]
-                os.fsync(descriptor)
             except OSError:
                 os.ftruncate(descriptor, found.st_size)  # a full disk: no half record stays behind
                 raise
+            if self._settled is None:
+                self._settled = found.st_size
             return found.st_ino, found.st_size
         finally:
             os.close(descriptor)
