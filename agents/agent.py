@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import structlog
 
-from agents import conversation, guided, notebook
+from agents import conversation
 from agents.budget import tokens
+from agents.chain import backed
 from agents.errors import ModelError
-from agents.events import Answered, Delta, Event, MessageStarted, Notice, Recalled, Steered, Stepped
-from agents.interview import Aside, Interview, Said, is_greeting
+from agents.events import Answered, Broken, Delta, Event, MessageStarted, Notice, Recalled, Steered, Stepped
 from agents.loop import EMPTY, Arrival
 from agents.model import AssistantMessage, ChatMessage, Image, Model, UserMessage
 from agents.provenance import is_foreign_path
@@ -43,6 +43,9 @@ from workspaces.profile import read_profile
 from workspaces.scope import Scope
 from workspaces.transcript import Entry, Transcript
 from workspaces.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agents.interview import Interview
 
 log = structlog.get_logger(__name__)
 
@@ -94,7 +97,7 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Agent:
     """``model`` gives the model, built when it is first asked for; None means notes mode. ``small`` gives the one that
-    flushes and sums up, None for the same.
+    flushes and sums up, for which ``model`` stands in where it can't; None for the same.
 
     Where a configured one can't be built they raise ModelError, each time: what is there without a model (the memory,
     the workspace) can still be used. ``sessions`` is the folder of the transcripts.
@@ -136,13 +139,13 @@ class Agent:
 
         None while a turn runs there: its steps are not to be parted.
         """
-        interview = self._interview()
-        if not scope.is_home or not interview.is_due or session in self._busy:
+        if not scope.is_home or not self.workspace.awaits_interview or session in self._busy:
             return None
         last = _said_last(self.transcript(session).entries(), "") or ""
-        opening = interview.opening(last)
+        opening = self._interview().opening(last)
         if opening is not None and opening != last:
             self._write(session, "opening", AssistantMessage(opening))
+            self.transcript(session).flush()
         return opening
 
     def misgiving(self) -> str | None:
@@ -155,9 +158,10 @@ class Agent:
         return f"USER.md gives the time zone as {given}, but there is none of that name: I go by {self.zone()}. {mend}"
 
     async def answer(self, question: Question) -> AsyncGenerator[Event, None]:
-        """Run the turn, or what is left of it. The last event is ``Answered`` or ``Broken``.
+        """Run the turn, or what is left of it: its events as they are for people, each step durable before the next.
 
-        Raises ModelError, and has kept nothing, where the model can't be built.
+        The last event is ``Answered`` or ``Broken``. Raises ModelError, and has kept nothing, where the model can't be
+        built.
         """
         transcript = self.transcript(question.session)
         mine = [entry for entry in transcript.entries() if entry.turn == question.turn]
@@ -165,76 +169,77 @@ class Agent:
             if source := entry.body.get("source"):
                 yield Steered(UserMessage(str(entry.body.get("text", ""))), str(source))
         if (text := _answer_in(mine)) is not None:
+            await transcript.durable()
             yield _as_said(Answered(text, None), question)
             return
         model = self.model()
-        if not mine:
-            async for event in self._begun(question, model):
-                yield event
+        for happened in () if mine else await self._begun(question, model):
+            yield happened
+        stream, is_kept, is_foreign, later = SpokenStream(), False, False, dict[str, Question]()
         self._busy.add(question.session)
         try:
-            async for event in self._said(model, question):
-                yield event
+            async with aclosing(await self._turn(model, question, later)) as events:
+                async for event in events:
+                    match event:
+                        case Delta(text=piece):
+                            if said := stream.feed(piece):
+                                yield Delta(said)
+                            continue
+                        case MessageStarted() | Answered():
+                            if rest := stream.end():
+                                yield Delta(rest)
+                            stream = SpokenStream()
+                        case Recalled(citations=citations):
+                            is_foreign = any(is_foreign_path(citation.partition("#")[0]) for citation in citations)
+                        case Stepped(message=message):
+                            self._write(question.session, question.turn, message, is_foreign=is_foreign)
+                            is_kept = isinstance(message, AssistantMessage) and not message.tool_calls
+                        case Steered(source=source):
+                            self._keep(later[source], question.turn, model)
+                        case _:
+                            pass
+                    if isinstance(event, Answered):
+                        if not is_kept:
+                            self._write(question.session, question.turn, AssistantMessage(event.text))
+                        event = _as_said(event, question)
+                    if isinstance(event, Stepped | Answered | Broken):
+                        await transcript.durable()  # before a tool runs, and before the question is closed
+                    yield event
         finally:
             self._busy.discard(question.session)
+            transcript.flush()  # of a turn that was stopped the words stay
 
-    async def _said(self, model: Model | None, question: Question) -> AsyncIterator[Event]:
-        """The events of a turn as they are for people, each step made durable before the next."""
-        stream, is_kept, is_foreign, later = SpokenStream(), False, False, dict[str, Question]()
-        async for event in self._turn(model, question, later):
-            match event:
-                case MessageStarted():
-                    if rest := stream.end():
-                        yield Delta(rest)
-                    stream = SpokenStream()
-                case Delta(text=piece):
-                    if said := stream.feed(piece):
-                        yield Delta(said)
-                    continue
-                case Recalled(citations=citations):
-                    is_foreign = any(is_foreign_path(citation.partition("#")[0]) for citation in citations)
-                case Stepped(message=message):
-                    self._write(question.session, question.turn, message, is_foreign=is_foreign)
-                    is_kept = isinstance(message, AssistantMessage) and not message.tool_calls
-                case Steered(source=source):
-                    self._keep(later[source], question.turn, model)
-                case Answered(text=text):
-                    if rest := stream.end():
-                        yield Delta(rest)
-                    if not is_kept:
-                        self._write(question.session, question.turn, AssistantMessage(text))
-                    event = _as_said(event, question)
-                case _:
-                    pass
-            yield event
-
-    async def keep(self, thread: Thread) -> AsyncIterator[Event]:
+    async def keep(self, thread: Thread) -> AsyncGenerator[Event, None]:
         """What is to be done after a turn, once its answer is on its way: notes are taken before they would be lost."""
         with suppress(ModelError):
             if session := self._session(thread):
-                async for event in session.keep():
-                    yield event
+                async with aclosing(session.keep()) as events:
+                    async for event in events:
+                        yield event
 
-    async def compact(self, thread: Thread, focus: str = "") -> AsyncIterator[Event]:
+    async def compact(self, thread: Thread, focus: str = "") -> AsyncGenerator[Event, None]:
         """Sum up what was said, as a person asks; ``focus`` is what to keep in particular. Raises ModelError."""
         session = self._session(thread)
         if session is None:
             yield Notice(NOTHING_TO_COMPACT)
             return
-        async for event in session.keep("asked", focus):
-            yield event
+        async with aclosing(session.keep("asked", focus)) as events:
+            async for event in events:
+                yield event
 
-    async def reset(self, thread: Thread, why: ResetWhy) -> AsyncIterator[Event]:
+    async def reset(self, thread: Thread, why: ResetWhy) -> AsyncGenerator[Event, None]:
         """Begin the session anew, after noting what matters of it. It is done though no model can be had."""
         session = None
         with suppress(ModelError):
             session = self._session(thread)
         if session is not None:
-            async for event in session.reset(why):
-                yield event
+            async with aclosing(session.reset(why)) as events:
+                async for event in events:
+                    yield event
         elif self.transcript(thread.session).entries():
             at = self.clock().isoformat()
             self.transcript(thread.session).append(turn=UPKEEP, kind="reset", at=at, body={"why": why})
+            await self.transcript(thread.session).durable()
 
     def composition(self, thread: Thread) -> Composition | None:
         """What the next call is made of, by source; None for a model that is sent no conversation.
@@ -244,13 +249,13 @@ class Agent:
         session = self._session(thread)
         return session.composition() if session else None
 
-    async def _begun(self, question: Question, model: Model | None) -> AsyncIterator[Event]:
+    async def _begun(self, question: Question, model: Model | None) -> list[Event]:
         """Make the question durable; in a session that is to begin anew with it, that comes first."""
         last = next((e for e in reversed(self.transcript(question.session).entries()) if e.turn != UPKEEP), None)
-        if last is not None and (why := self._due(last)):
-            async for event in self.reset(question.thread, why):
-                yield event
+        why = self._due(last) if last is not None else None
+        happened = [event async for event in self.reset(question.thread, why)] if why else []
         self._keep(question, question.turn, model)
+        return happened
 
     def _due(self, last: Entry) -> Literal["idle", "daily"] | None:
         try:
@@ -258,43 +263,47 @@ class Agent:
         except (ValueError, TypeError):  # a time that is none, or has no zone
             return None
 
-    async def _turn(self, model: Model | None, question: Question, later: dict[str, Question]) -> AsyncIterator[Event]:
-        """``later`` gets the questions that join this turn, by their own turn."""
+    async def _turn(
+        self, model: Model | None, question: Question, later: dict[str, Question]
+    ) -> AsyncGenerator[Event, None]:
+        """The events of what is to be done. ``later`` gets the questions that join this turn, by their own turn."""
         before = _said_last(self.transcript(question.session).entries(), question.turn)
         interviewed = self._interviewed(question, before)
-        if isinstance(interviewed, Said):
-            yield Answered(interviewed.text, None)
-            return
-        text, scope, turn, came = question.text, question.scope, question.turn, question.quotations
-        last, among_others = before or "", question.sender is not None
-        if model is None:
-            events = notebook.answer(text, self.memory, scope, turn, last, came, among_others=among_others)
-        elif not model.uses_tools:
-            events = guided.answer(text, model, self.memory, scope, turn, last, came, among_others=among_others)
+        if isinstance(interviewed, Answered):
+            return _alone(interviewed)
+        if model is None or not model.uses_tools:
+            events = self._without_tools(model, question, before or "")
         else:
-            events = self._with_tools(question, later)
-        async for event in events:
-            yield event if interviewed is None else _followed_by(interviewed.question, event)
+            events = await self._with_tools(question, later)
+        return _followed_by(interviewed, events) if interviewed else events
 
-    async def _with_tools(self, question: Question, later: dict[str, Question]) -> AsyncIterator[Event]:
+    def _without_tools(self, model: Model | None, question: Question, last: str) -> AsyncGenerator[Event, None]:
+        from agents import guided, notebook  # what it takes to tell a wish; a model with tools never needs it
+
+        text, scope, turn, came = question.text, question.scope, question.turn, question.quotations
+        among_others = question.sender is not None
+        if model is None:
+            return notebook.answer(text, self.memory, scope, turn, last, came, among_others=among_others)
+        return guided.answer(text, model, self.memory, scope, turn, last, came, among_others=among_others)
+
+    async def _with_tools(self, question: Question, later: dict[str, Question]) -> AsyncGenerator[Event, None]:
         session = self._session(question.thread)
         assert session is not None, "only a model that uses tools gets here"
         hits: tuple[Hit, ...] = ()
         if self.recall == "auto":
             hits = (await self.memory.search(question.text, scope=question.scope)).hits
-        known = {str(e.body.get("source", "")) for e in session.transcript.entries() if e.turn == question.turn}
 
         async def arrivals() -> Sequence[Arrival]:
-            new = [each for each in await question.arrivals() if each.turn not in known]
+            came = await question.arrivals()
+            if not came:
+                return ()
+            known = {str(e.body.get("source", "")) for e in session.transcript.entries() if e.turn == question.turn}
+            new = [each for each in came if each.turn not in known]
             later.update((each.turn, each) for each in new)
-            known.update(each.turn for each in new)
             return [Arrival(UserMessage(each.text, each.images), each.turn) for each in new]
 
         words = "" if question.quotations or question.images else question.text
-        async for event in session.answer(
-            question.turn, words, question.at, hits, arrivals, with_tools=self.recall != "off"
-        ):
-            yield event
+        return session.answer(question.turn, words, question.at, hits, arrivals, with_tools=self.recall != "off")
 
     def _session(self, thread: Thread) -> Session | None:
         """The session as a model with tools has it; None for notes mode and for a model without. Raises ModelError."""
@@ -310,7 +319,7 @@ class Agent:
                 self.toolbox,
                 self.tools,
                 model,
-                self._small(),
+                backed(self._small(), model),
                 transcript,
                 thread.scope,
                 thread.kind,
@@ -328,17 +337,24 @@ class Agent:
             log.warning("agent.no_small_model", agent=self.name, reason=str(error))
             return None
 
-    def _interviewed(self, question: Question, before: str | None) -> Said | Aside | None:
-        """What the interview makes of this message; None when it has no part in it."""
+    def _interviewed(self, question: Question, before: str | None) -> Answered | str:
+        """What the interview makes of this message: the answer to it, or what it asks below another, "" for nothing."""
+        if not question.scope.is_home or not question.may_interview or not self.workspace.awaits_interview:
+            return ""
+        from agents.interview import Said, is_greeting
+
         interview = self._interview()
-        if not question.scope.is_home or not question.may_interview or not interview.is_due:
-            return None
-        if before is not None:
-            return interview.reply(before, question.text)
-        opening = interview.opening() if is_greeting(question.text) else None
-        return Said(opening) if opening else None
+        if before is None:
+            opening = interview.opening() if is_greeting(question.text) else None
+            return Answered(opening, None) if opening else ""
+        made = interview.reply(before, question.text)
+        if made is None:
+            return ""
+        return Answered(made.text, None) if isinstance(made, Said) else made.question
 
     def _interview(self) -> Interview:
+        from agents.interview import Interview  # it is held once; what it takes to read the answers is of no use after
+
         return Interview(self.workspace, str(self.zone()), self.zone_like)
 
     def _keep(self, question: Question, turn: str, model: Model | None) -> None:
@@ -398,15 +414,21 @@ def _said_last(entries: Sequence[Entry], turn: str) -> str | None:
     return None
 
 
-def _followed_by(question: str, event: Event) -> Event:
-    """``event`` with ``question`` below the answer that it ends with."""
-    match event:
-        case Stepped(message=AssistantMessage(tool_calls=(), text=text) as message) if text:
-            return Stepped(replace(message, text=f"{text}\n\n{question}"))
-        case Answered(text=text) if text:
-            return replace(event, text=f"{text}\n\n{question}")
-        case _:
-            return event
+async def _alone(event: Event) -> AsyncGenerator[Event, None]:
+    yield event
+
+
+async def _followed_by(question: str, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+    """``events`` with ``question`` below the answer that they end with."""
+    async with aclosing(events):
+        async for event in events:
+            match event:
+                case Stepped(message=AssistantMessage(tool_calls=(), text=text) as message) if text:
+                    yield Stepped(replace(message, text=f"{text}\n\n{question}"))
+                case Answered(text=text) if text:
+                    yield replace(event, text=f"{text}\n\n{question}")
+                case _:
+                    yield event
 
 
 def _answer_in(entries: Sequence[Entry]) -> str | None:

@@ -24,6 +24,9 @@ def with_own_ids(messages: Iterable[ChatMessage], model: str) -> Iterator[ChatMe
     A call that is twice in one message stays once, with one result. The same history gives the same ids.
     """
     messages = tuple(messages)
+    if not any(isinstance(m, ToolResult) or (isinstance(m, AssistantMessage) and m.tool_calls) for m in messages):
+        yield from messages
+        return
     spoken = [m for m in messages if isinstance(m, AssistantMessage) and m.model == model]
     used = {call.id for message in spoken for call in message.tool_calls}
     given: set[str] = set()
@@ -43,9 +46,11 @@ def with_own_ids(messages: Iterable[ChatMessage], model: str) -> Iterator[ChatMe
                 given.add(name)
                 waiting[call.id] = name
                 calls.append(replace(call, id=name))
-            yield replace(message, tool_calls=tuple(calls))
+            own = tuple(calls)
+            yield message if own == message.tool_calls else replace(message, tool_calls=own)
         elif isinstance(message, ToolResult):
             if message.call_id in waiting:
-                yield replace(message, call_id=waiting.pop(message.call_id))
+                name = waiting.pop(message.call_id)
+                yield message if name == message.call_id else replace(message, call_id=name)
         else:
             yield message

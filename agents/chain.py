@@ -6,6 +6,7 @@ failed rests for a while: the others are asked before it. Knows no provider and 
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -97,6 +98,19 @@ class Chain:
         if failed.kind in REST_SECONDS:
             seconds = max(REST_SECONDS[failed.kind], min(failed.retry_after or 0, LONGEST_REST_SECONDS))
             self._rests_until[index] = self._clock() + seconds
+
+
+def backed(first: Model | None, second: Model | None, clock: Callable[[], float] = time.monotonic) -> Model | None:
+    """``first``, and where it can't answer ``second``, as far as it can be trusted with what ``first`` does; None where
+    neither is there."""
+    if first is None or second is None or first is second:
+        return first or second
+    others = [model for model in _models(second) if model.uses_tools >= first.uses_tools]
+    return Chain([*_models(first), *others], clock=clock) if others else first
+
+
+def _models(model: Model) -> tuple[Model, ...]:
+    return model.models if isinstance(model, Chain) else (model,)
 
 
 def _within(request: Request, limits: Limits) -> Request:

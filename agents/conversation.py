@@ -77,19 +77,19 @@ class View:
     flush_failures: int = 0
     refusals: int = 0
     failed_at: str = ""
+    tokens: int = field(init=False, compare=False)
+    """The estimate for all of it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", sum([line.tokens for line in self.lines]))
 
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
-        return tuple(line.message for line in self.lines)
+        return tuple([line.message for line in self.lines])
 
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(line.id for line in self.lines)
-
-    @property
-    def tokens(self) -> int:
-        """The estimate for all of it."""
-        return sum(line.tokens for line in self.lines)
 
 
 def body(message: ChatMessage) -> tuple[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from importlib.resources import files
 import structlog
 
 from agents.budget import tokens
-from agents.completion import Sleep, Spent, complete
+from agents.completion import Sleep, complete
 from agents.model import AssistantMessage, ChatMessage, Failed, Model, Request, ToolResult, UserMessage
 from agents.notes import compared, whole
 from agents.provenance import TAINTED
@@ -56,7 +56,6 @@ class Curated:
     """``written`` are the lines that are new in MEMORY.md; ``why`` is one clause when it failed, "" otherwise."""
 
     written: tuple[str, ...] = ()
-    spent: tuple[Spent, ...] = ()
     why: str = ""
 
 
@@ -74,10 +73,9 @@ async def curate(
     if not model.uses_tools:
         return Curated()
     shelf = _Shelf(memory, Scope.home(), now.astimezone(zone))
-    spent: list[Spent] = []
     try:
         async with asyncio.timeout(seconds):
-            why = await _talk(model, shelf, spent, sleep)
+            why = await _talk(model, shelf, sleep)
         if not why:
             await shelf.write()
     except TimeoutError:
@@ -85,10 +83,10 @@ async def curate(
     except (OSError, WriteRefused, OutOfReach) as error:
         why = f"{FILE} can't be written: {getattr(error, 'strerror', None) or error}"
     log.info("curation.ended", written=len(shelf.written), why=why)
-    return Curated(tuple(shelf.written), tuple(spent), why)
+    return Curated(tuple(shelf.written), why)
 
 
-async def _talk(model: Model, shelf: _Shelf, spent: list[Spent], sleep: Sleep) -> str:
+async def _talk(model: Model, shelf: _Shelf, sleep: Sleep) -> str:
     """Let the model propose. Why that failed, "" when it didn't."""
     prompt = files("agents").joinpath("prompts/curation.md").read_text(encoding="utf-8").strip()
     system = prompt.format(longest=LONGEST_LINE)
@@ -103,7 +101,6 @@ async def _talk(model: Model, shelf: _Shelf, spent: list[Spent], sleep: Sleep) -
         answer = await complete(model, request, sleep=sleep)
         if isinstance(answer, Failed):
             return answer.message
-        spent.append(answer.spent)
         if not answer.calls or answer.is_cut:
             break
         messages.append(AssistantMessage(answer.text, answer.calls, model=answer.spent.model))

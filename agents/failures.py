@@ -113,11 +113,11 @@ def broken_off(endpoint: Endpoint, reason: str) -> Failed:
     return Failed("network", f"{endpoint.server} broke off before the answer was complete: {_clean(reason, endpoint)}.")
 
 
-def not_an_api(endpoint: Endpoint, status: int) -> Failed:
-    """Something answered, but not in the chat completions format."""
+def not_an_api(endpoint: Endpoint, status: int, wanted: str) -> Failed:
+    """Something answered, but not as the API does; ``wanted`` is what should have come ("chat completion")."""
     return Failed(
         "refused",
-        f"{endpoint.url} answered (HTTP {status}) with something that is no chat completion. "
+        f"{endpoint.url} answered (HTTP {status}) with something that is no {wanted}. "
         "Check base_url under [models]: it usually ends in /v1.",
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
@@ -86,7 +86,7 @@ async def flush(
     is_tainted: bool = False,
     seconds: float = SECONDS,
     sleep: Sleep = asyncio.sleep,
-) -> AsyncIterator[Flushed]:
+) -> AsyncGenerator[Flushed, None]:
     """Have the model note down what matters of ``lines``, in as many batches as its window needs, oldest first.
 
     ``clock`` gives aware times, ``zone`` is where the agent's days begin, None for the machine's. ``is_tainted``:

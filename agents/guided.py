@@ -8,7 +8,8 @@ invent it.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from agents import notebook
@@ -46,7 +47,7 @@ async def answer(
     came: Sequence[Quotation],
     *,
     among_others: bool,
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """A whole turn. What was said earlier is left out: a small model repeats it instead of answering.
 
     ``turn`` is the same on every try of it, ``before`` what was answered last, and ``came`` what came with the text.
@@ -55,23 +56,23 @@ async def answer(
     wish = intent(text)
     match wish:
         case Remember() | Forget() | TakeBack() | ListNotes():
-            async for event in notebook.obey(wish, memory, scope, turn, before, came, among_others=among_others):
-                yield event
+            events = notebook.obey(wish, memory, scope, turn, before, came, among_others=among_others)
         case Question(text=words) if not came:
             hits = await notebook.recall(words, memory, scope, MOST_NOTES)
             if not hits:
                 yield Answered(notebook.NOT_IN_MEMORY, None)
                 return
             yield Recalled(tuple(hit.citation for hit in hits))
-            async for event in run(Turn(model, from_notes(words, hits), marks_cut=False)):
-                yield event
+            events = run(Turn(model, from_notes(words, hits), marks_cut=False))
         case Question(text=words) | Talk(text=words):
             fitting, left_out = _within(came, model.limits.context)
             if left_out:
                 yield Notice(f"Too long for {model.name}: {left_out:,} characters at the end were left out.")
             request = Request(TALK, (UserMessage(accompanied(words, fitting)),), max_output=MOST_OUTPUT)
-            async for event in run(Turn(model, request, marks_cut=False)):
-                yield event
+            events = run(Turn(model, request, marks_cut=False))
+    async with aclosing(events):
+        async for event in events:
+            yield event
 
 
 def _within(came: Sequence[Quotation], window: int) -> tuple[list[Quotation], int]:

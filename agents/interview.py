@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from zoneinfo import available_timezones
 
 from workspaces.profile import FIELDS, LANGUAGE, NAME, TIME_ZONE, Profile, read_profile, write_profile
-from workspaces.workspace import INTERVIEW, Workspace
+from workspaces.workspace import Workspace
 
 _HELLO = "Hello! I'm new here. I keep what you ask me to remember as plain Markdown files on your own disk."
 _NAME = "What should I call you? (Or just start talking.)"
@@ -123,10 +123,6 @@ class Interview:
     workspace: Workspace
     zone: str
     zone_like: Callable[[str], str | None] = lambda _: None
-
-    @property
-    def is_due(self) -> bool:
-        return (self.workspace.root / INTERVIEW).exists()
 
     def opening(self, last: str = "") -> str | None:
         """What is said first; ``last`` is what was said last. None, and it is over, for whoever was asked twice."""

@@ -102,6 +102,8 @@ class LiteLLMModel:
                 async for chunk in chunks:
                     for delta in reader.feed(chunk.model_dump(warnings=False)):
                         yield delta
+                    if reader.is_counted:
+                        break  # litellm gives the usage last; after it come accounts of its own, a tenth of the call
         except Exception as error:  # its exceptions have no common root, and a failure of a model is an event
             if not reader.is_complete:
                 yield failure_of(error, self._endpoint, self._silence)

@@ -7,7 +7,7 @@ and goes on when it is resumed, so that each step can be made durable first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -75,7 +75,7 @@ class Turn:
     marks_cut: bool = True
 
 
-async def run(turn: Turn) -> AsyncIterator[Event]:
+async def run(turn: Turn) -> AsyncGenerator[Event, None]:
     """Run a turn to its end: the last event is ``Answered`` or ``Broken``."""
     tools = {tool.spec.name: tool for tool in turn.tools}
     specs = tuple(tool.spec for tool in turn.tools)
@@ -85,17 +85,26 @@ async def run(turn: Turn) -> AsyncIterator[Event]:
             yield Steered(arrival.message, arrival.source)
             messages += (arrival.message,)
         concludes = number == MOST_STEPS or repeats.refused > 1 or cut == MOST_CUT
-        request = replace(turn.request, messages=messages, tools=() if concludes else specs)
         step: Step | Failed = NO_END
-        async for event in _step(turn, request, CONCLUDE if concludes else nudge):
-            match event:
-                case Step() | Failed():
-                    step = event
-                case Fitted():
-                    messages = event.messages
-                case _:
-                    usage += event.usage if isinstance(event, Used) else Usage()
-                    yield event
+        for overflowed in (False, True):  # when the provider finds it too long all the same, once more with less
+            if (fitted := await turn.fit(messages, overflowed=overflowed)) is None:
+                break
+            messages = fitted.messages
+            for happened in fitted.events:
+                usage += happened.usage if isinstance(happened, Used) else Usage()
+                yield happened
+            said = (*messages, UserMessage(CONCLUDE if concludes else nudge)) if concludes or nudge else messages
+            request = replace(turn.request, messages=said, tools=() if concludes else specs)
+            async with aclosing(called(turn.model, request, turn.sleep, marks_cut=turn.marks_cut)) as events:
+                async for event in events:
+                    match event:
+                        case Step() | Failed():
+                            step = event
+                        case _:
+                            usage += event.usage if isinstance(event, Used) else Usage()
+                            yield event
+            if not isinstance(step, Failed) or step.kind != "overflow":
+                break
         if isinstance(step, Failed) or concludes or not step.message.tool_calls:
             end = _end(step, usage, is_last=concludes or bool(nudge))
             if end is None:
@@ -107,34 +116,12 @@ async def run(turn: Turn) -> AsyncIterator[Event]:
             return
         yield Stepped(step.message)
         messages += (step.message,)
-        async for event in used(tools, step.message.tool_calls, repeats, is_cut=step.is_cut):
-            if isinstance(event, Stepped):
-                messages += (event.message,)
-            yield event
+        async with aclosing(used(tools, step.message.tool_calls, repeats, is_cut=step.is_cut)) as ran:
+            async for done in ran:
+                if isinstance(done, Stepped):
+                    messages += (done.message,)
+                yield done
         cut, nudge = cut + 1 if step.is_cut else 0, ""
-
-
-async def _step(turn: Turn, request: Request, nudge: str) -> AsyncIterator[Event | Fitted | Step | Failed]:
-    """One call within the window; when the provider still finds it too long, one more with less."""
-    failure = NO_END
-    for overflowed in (False, True):
-        fitted = await turn.fit(request.messages, overflowed=overflowed)
-        if fitted is None:
-            yield failure
-            return
-        yield fitted
-        for happened in fitted.events:
-            yield happened
-        request = replace(request, messages=fitted.messages)
-        sent = replace(request, messages=(*request.messages, UserMessage(nudge))) if nudge else request
-        async with aclosing(called(turn.model, sent, turn.sleep, marks_cut=turn.marks_cut)) as events:
-            async for event in events:
-                if not (isinstance(event, Failed) and event.kind == "overflow") or overflowed:
-                    yield event
-                else:
-                    failure = event
-        if failure is NO_END:
-            return
 
 
 def _end(step: Step | Failed, usage: Usage, *, is_last: bool) -> Answered | Broken | None:

@@ -6,7 +6,7 @@ failure is an event, never an exception. Knows no provider, no workspace and no 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -36,6 +36,11 @@ class Image:
 class UserMessage:
     text: str
     images: tuple[Image, ...] = ()
+
+    def naming(self, images: Iterable[Image]) -> str:
+        """The text, with the places of those ``images`` that it doesn't name itself."""
+        named = (f"[image: {image.path}]" for image in images if image.path not in self.text)
+        return "\n".join(line for line in (self.text, *named) if line)
 
 
 @dataclass(frozen=True, slots=True)

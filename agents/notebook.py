@@ -6,17 +6,15 @@ Also the part of a small model's turn that the program does by itself. Knows no 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from agents import person
 from agents.events import Answered, Event, Noted, Recalled, TakenBack
 from agents.intent import EVERYTHING, Forget, ListNotes, Question, Remember, TakeBack, Talk, intent
 from agents.quoting import Quotation
-from workspaces.memory import Hit, Memory, OutOfReach, Undone, WriteRefused
-from workspaces.scope import Level, Scope
-
-LEAST_AMONG_OTHERS = Level.MEMBER
-"""Who may have a note taken back in a chat of several people: there the last one may be anybody's."""
+from agents.taking_back import LEAST_AMONG_OTHERS, flat, not_done, taken_back
+from workspaces.memory import Hit, Memory, OutOfReach, WriteRefused
+from workspaces.scope import Scope
 
 HOW_TO_ADD_A_MODEL = (
     "Notes only: there is no model here. The small embedded one: `limpet models pull smollm2`. "
@@ -32,10 +30,6 @@ NOTHING_TO_KEEP = 'What shall I keep? Say it in one message: "remember that …"
 NOT_NOTED = "I could not note that, and have not. {why}"
 WITHHELD = "I left a password or key out of it: those don't belong into notes."
 
-NOTHING_TO_TAKE_BACK = "I have noted nothing here that I could take back."
-STAYS = "I have taken nothing back in {path}. {reason}"
-LEADS_OUT = "I could not do that, and have changed nothing: {path} leads out of the memory by now."
-NOT_DONE = "I could not do that: {why}."
 NOT_FOR_A_GUEST = (
     "The notes of this chat are for all in it, and I take none out for a guest. Ask a member or the person who runs me."
 )
@@ -71,7 +65,7 @@ async def answer(
     came: Sequence[Quotation],
     *,
     among_others: bool,
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """A whole turn in notes mode.
 
     ``turn`` is the same on every try of it, ``before`` what was answered last, and ``came`` what came with the text.
@@ -100,7 +94,7 @@ async def obey(
     came: Sequence[Quotation],
     *,
     among_others: bool,
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """What needs no model, whether there is one or not."""
     match wish:
         case Remember(text=what):
@@ -139,24 +133,6 @@ async def recall(words: str, memory: Memory, scope: Scope, limit: int = MOST_QUO
     return tuple({hit.citation: hit for hit in (*own, *found)}.values())[:limit]
 
 
-def taken_back(undone: Undone | None) -> tuple[str, int]:
-    """What became of the last write that was to be taken back: in words, and as an exit code."""
-    if undone is None:
-        return NOTHING_TO_TAKE_BACK, 1
-    if undone.edited:
-        return STAYS.format(path=undone.path, reason=undone.reason).rstrip(), 1
-    taken = [f"Taken back from {undone.path}: {_flat(undone.text)}"] if undone.text.strip() else []
-    given = [f"Put back into {undone.path}: {_flat(undone.removed)}"] if undone.removed.strip() else []
-    return "\n\n".join(taken + given) or f"Taken back what I did last in {undone.path}.", 0
-
-
-def not_done(error: OutOfReach | OSError) -> str:
-    """What to say where the memory can't be read or written; names no place outside it."""
-    if isinstance(error, OutOfReach):
-        return LEADS_OUT.format(path=error.path)
-    return NOT_DONE.format(why=error.strerror or "it can't be read or written")
-
-
 async def _forgotten(wish: Forget | TakeBack, memory: Memory, scope: Scope, turn: str, before: str) -> tuple[str, bool]:
     """Take back what was noted a moment ago, if that is meant; else say where it is. Nothing is claimed beyond that.
 
@@ -176,8 +152,4 @@ async def _forgotten(wish: Forget | TakeBack, memory: Memory, scope: Scope, turn
 
 
 def _quotes(hits: Sequence[Hit]) -> str:
-    return "\n".join(f"- {_flat(hit.text)} ({hit.citation})" for hit in hits)
-
-
-def _flat(note: str) -> str:
-    return " ".join(note.split()).removeprefix("- ")
+    return "\n".join(f"- {flat(hit.text)} ({hit.citation})" for hit in hits)

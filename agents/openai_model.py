@@ -11,21 +11,19 @@ from collections.abc import AsyncGenerator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agents import failures
+from agents import connection, failures
 from agents.failures import Endpoint
-from agents.model import Failed, Limits, ModelEvent, Request
+from agents.model import Limits, ModelEvent, Request
 from agents.sse import EventParser
-from agents.wire import AnswerReader, body_of, error_in
+from agents.wire import AnswerReader, body_of, error_in, joined, written
 
 if TYPE_CHECKING:
     import aiohttp
 
-CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 120.0
 """How long a server may say nothing, before its first byte and between two: a large local model reads a long prompt."""
 
-_LONGEST_ERROR = 64 * 1024
-"""Bytes of an error's body that are read."""
+_WANTED = "chat completion"
 
 
 class OpenAIModel:
@@ -68,6 +66,7 @@ class OpenAIModel:
             reasoning_field=reasoning_field,
             sees_images=sees_images,
             marks_cache=marks_cache,
+            kept={},
         )
         self._silence = silence
         self._session: aiohttp.ClientSession | None = None
@@ -76,23 +75,25 @@ class OpenAIModel:
         import aiohttp
 
         answer = Answer(request, self._endpoint)
-        data = json.dumps(self._body(request), ensure_ascii=False).encode("utf-8")
+        data = written(self._body(request))
         try:
-            # A redirect would turn the POST into a GET, and could carry the key to another host.
-            async with self._connected().post(self._url, data=data, allow_redirects=False) as response:
+            async with self._connected().post(
+                self._url, data=data, headers={"Content-Type": "application/json"}, allow_redirects=False
+            ) as response:
                 if response.status != 200:
-                    yield await self._refusal(response)
+                    yield await connection.refusal(self._endpoint, response, _WANTED)
                     return
                 async for chunk in response.content.iter_any():
-                    for event in answer.feed(chunk):
+                    for event in joined(answer.feed(chunk)):
                         yield event
                     if answer.is_over:
                         break
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if not answer.is_complete:
-                yield self._failure(error, begun=answer.has_begun)
+                too_slow = f"it said nothing for {self._silence:g} seconds"
+                yield connection.failure(self._endpoint, error, too_slow=too_slow, begun=answer.has_begun)
                 return
-        for event in answer.end():
+        for event in joined(answer.end()):
             yield event
 
     async def close(self) -> None:
@@ -101,46 +102,9 @@ class OpenAIModel:
             self._session = None
 
     def _connected(self) -> aiohttp.ClientSession:
-        """The session, made when the loop that it belongs to is running."""
-        import aiohttp
-
         if self._session is None:
-            headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "User-Agent": "limpet"}
-            if self._endpoint.key:
-                headers["Authorization"] = f"Bearer {self._endpoint.key}"
-            self._session = aiohttp.ClientSession(
-                headers=headers,
-                connector=aiohttp.TCPConnector(limit=0),
-                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=self._silence),
-                trust_env=not self._endpoint.is_local,  # a proxy is on the way to the network, not to this machine
-            )
+            self._session = connection.session(self._endpoint, accept="text/event-stream", silence=self._silence)
         return self._session
-
-    async def _refusal(self, response: aiohttp.ClientResponse) -> Failed:
-        body = bytearray()
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) >= _LONGEST_ERROR:
-                break
-        if response.status < 400:
-            return failures.not_an_api(self._endpoint, response.status)
-        return failures.answered_with(self._endpoint, response.status, bytes(body), response.headers)
-
-    def _failure(self, error: Exception, *, begun: bool) -> Failed:
-        import aiohttp
-
-        if isinstance(error, aiohttp.InvalidURL):
-            return Failed("refused", f"base_url under [models] is no URL: {self._endpoint.url!r}.")
-        if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return failures.unreachable(self._endpoint, f"no connection within {CONNECT_SECONDS:g} seconds")
-        if isinstance(error, TimeoutError):
-            reason = f"it said nothing for {self._silence:g} seconds"
-            return failures.broken_off(self._endpoint, reason)
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            return failures.unreachable(self._endpoint, f"its certificate is not valid: {error.certificate_error}")
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return failures.unreachable(self._endpoint, _reason(error.os_error))
-        return failures.broken_off(self._endpoint, "the connection ended" if begun else "it gave no answer")
 
 
 class Answer:
@@ -191,7 +155,7 @@ class Answer:
         if self.is_complete:
             yield from self._reader.end()
         elif self.has_begun and not self._has_answer:
-            yield failures.not_an_api(self._endpoint, 200)
+            yield failures.not_an_api(self._endpoint, 200, _WANTED)
         else:
             yield failures.broken_off(self._endpoint, "the connection ended")
 
@@ -213,10 +177,3 @@ class Answer:
             return
         self._has_answer = self._has_answer or bool(chunk.get("choices"))
         yield from self._reader.feed(chunk)
-
-
-def _reason(error: OSError) -> str:
-    """What the system said, without the address that the message names anyway."""
-    if isinstance(error, ConnectionRefusedError):
-        return "connection refused"
-    return error.strerror or str(error) or type(error).__name__

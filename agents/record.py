@@ -56,9 +56,9 @@ def _told(line: Line, zone: tzinfo | None, most: int) -> str:
     """One line of the record, "" for a message without words."""
     message = line.message
     match message:
-        case UserMessage(text=text):
-            pictures = "".join(f" [image: {image.path}]" for image in message.images)
-            told = f"{_time(line.at, zone)}Person: {text}{pictures}" if text.strip() or pictures else ""
+        case UserMessage(images=images):
+            named = message.naming(images)
+            told = f"{_time(line.at, zone)}Person: {named}" if named.strip() else ""
         case AssistantMessage(text=text, tool_calls=calls):
             used = (f"(calls {call.name} {_brief(call.arguments, LONGEST_CALL)})" for call in calls)
             told = "\n".join([*([f"Assistant: {text}"] if text.strip() else []), *used])

@@ -7,8 +7,8 @@ put right. Knows no chat platform and writes no message: the agent makes each st
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 
@@ -117,7 +117,7 @@ class Session:
         arrivals: Callable[[], Awaitable[Sequence[Arrival]]],
         *,
         with_tools: bool,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Answer the message of ``turn``, which the transcript has, or go on where a crash left it.
 
         ``words`` are its own, "" where some are not, said ``at``; ``recall`` are notes that may help, best first.
@@ -141,27 +141,30 @@ class Session:
         request = Request(prefix.system, (), max_output=min(window.reserve, self.model.limits.output))
         readers = {tool.spec.name for tool in tools if tool.read_only}
         ask, is_own = "", False
-        async for event in run(Turn(self.model, request, tools, arrivals, fit, self.sleep)):
-            match event:
-                case MessageStarted():
-                    is_own = True
-                case Used(usage=usage) if is_own:  # a flush and a summary are other texts
-                    self._meter, is_own = self._meter.learned(self._sent, usage), False
-                case ToolStarted(call=call) if call.name not in readers:
-                    self._settle()
-                case Stepped(message=AssistantMessage(tool_calls=(), text=text) as message):
-                    if ask := self._ask(turn):
-                        yield Delta(f"\n\n{ask}")
-                        event = Stepped(replace(message, text=f"{text}\n\n{ask}"))
-                case Answered(text=text) if ask:
-                    event = replace(event, text=f"{text}\n\n{ask}")
-                case _:
-                    pass
-            yield event
-            if isinstance(event, Stepped) and isinstance(event.message, ToolResult):
-                self._own(may_have_written=event.message.name not in readers)
+        async with aclosing(run(Turn(self.model, request, tools, arrivals, fit, self.sleep))) as events:
+            async for event in events:
+                match event:
+                    case Delta():
+                        pass
+                    case MessageStarted():
+                        is_own = True
+                    case Used(usage=usage) if is_own:  # a flush and a summary are other texts
+                        self._meter, is_own = self._meter.learned(self._sent, usage), False
+                    case ToolStarted(call=call) if call.name not in readers:
+                        self._settle()
+                    case Stepped(message=AssistantMessage(tool_calls=(), text=text) as message):
+                        if ask := self._ask(turn):
+                            yield Delta(f"\n\n{ask}")
+                            event = Stepped(replace(message, text=f"{text}\n\n{ask}"))
+                    case Answered(text=text) if ask:
+                        event = replace(event, text=f"{text}\n\n{ask}")
+                    case _:
+                        pass
+                yield event
+                if isinstance(event, Stepped) and isinstance(event.message, ToolResult):
+                    self._own(may_have_written=event.message.name not in readers)
 
-    async def keep(self, occasion: Occasion = "turn", focus: str = "") -> AsyncIterator[Event]:
+    async def keep(self, occasion: Occasion = "turn", focus: str = "") -> AsyncGenerator[Event, None]:
         """What is to be done between two turns; or, "asked", because a person wants it."""
         try:
             prefix = self._prefix or self._renewed(self._tools, self._window)
@@ -171,14 +174,16 @@ class Session:
         if decide(load, occasion, self.clock(), may_flush=True) == "nothing" and occasion == "turn":
             return  # as nearly always
         self._settle()
-        async for event in self._kept(self._upkeep.keep(occasion, self._meter, prefix.size, focus)):
-            yield event
+        async with aclosing(self._kept(self._upkeep.keep(occasion, self._meter, prefix.size, focus))) as events:
+            async for event in events:
+                yield event
         self._own(may_have_written=True)
 
-    async def reset(self, why: ResetWhy) -> AsyncIterator[Event]:
+    async def reset(self, why: ResetWhy) -> AsyncGenerator[Event, None]:
         """Begin anew; what was said stays in the transcript, and what of it matters in the notes."""
-        async for event in self._kept(self._upkeep.reset(why)):
-            yield event
+        async with aclosing(self._kept(self._upkeep.reset(why))) as events:
+            async for event in events:
+                yield event
 
     def composition(self) -> Composition:
         """What is in the window now. Raises PrefixTooLong."""
@@ -315,17 +320,19 @@ class Session:
         if entries:
             self.transcript.forget(entries[needed(entries)].id)
 
-    async def _kept(self, kept: AsyncIterator[Kept]) -> AsyncIterator[Event]:
+    async def _kept(self, kept: AsyncGenerator[Kept, None]) -> AsyncGenerator[Event, None]:
         """Make each mark durable before the next one is asked for."""
-        async for one in kept:
-            match one:
-                case Mark(kind=kind, body=body):
-                    self.transcript.append(turn=UPKEEP, kind=kind, at=self.clock().isoformat(), body=body)
-                    self._forget()
-                case Spent(model=model, usage=usage):
-                    yield Used(model, usage)
-                case Notice():
-                    yield one
+        async with aclosing(kept):
+            async for one in kept:
+                match one:
+                    case Mark(kind=kind, body=body):
+                        self.transcript.append(turn=UPKEEP, kind=kind, at=self.clock().isoformat(), body=body)
+                        await self.transcript.durable()
+                        self._forget()
+                    case Spent(model=model, usage=usage):
+                        yield Used(model, usage)
+                    case Notice():
+                        yield one
 
 
 def _images(message: ChatMessage) -> Sequence[Image]:

@@ -183,7 +183,8 @@ class ModelsSettings(ModelSettings):
     small: ModelNames | None = Field(
         default=None,
         description="A cheaper model that can call tools, for what nobody sees: notes kept and summaries made when a "
-        "conversation grows long. A list as in `default`. Not set: the agent's own model.",
+        "conversation grows long. A list as in `default`. Where it can't answer, and where it is not set: the agent's "
+        "own model.",
         examples=["openai/gpt-6-luna"],
     )
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 
-from agents.intent import Talk, intent
-
 SILENT = "NO_REPLY"
 
 _BEFORE = " \t\n\r*_~`\"'“”„‘’«»([{<>#|-–—"
@@ -46,6 +44,8 @@ def is_silent(text: str) -> bool:
 
 def may_be_silent(asked: str, *, is_direct: bool) -> bool:
     """Whether ``asked`` may be left without an answer: never a question or a wish in a direct chat."""
+    from agents.intent import Talk, intent  # silence is rare, and what it takes to tell a wish is not
+
     return not is_direct or (isinstance(intent(asked), Talk) and not re.search(r"[?？؟]", asked))
 
 

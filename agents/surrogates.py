@@ -9,6 +9,8 @@ from __future__ import annotations
 
 def mended(text: str) -> str:
     """``text`` with every surrogate pair joined and every lone surrogate replaced; ``encode("utf-8")`` never raises."""
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

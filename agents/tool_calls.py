@@ -9,7 +9,7 @@ where they are run.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +37,12 @@ class _Draft:
 
 
 class CallAssembler:
-    """``taken`` are the ids of earlier calls in the same conversation: a provider that counts from zero in every
-    answer gets new ones, since ids have to be unique in the whole of a request.
+    """``taken`` are the ids of earlier calls in the same conversation, looked at once there are calls: a provider that
+    counts from zero in every answer gets new ones, since ids have to be unique in the whole of a request.
     """
 
-    def __init__(self, taken: Collection[str] = ()) -> None:
-        self._taken = frozenset(taken)
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = taken
         self._drafts: list[_Draft] = []
 
     def add(self, piece: Mapping[str, Any]) -> None:
@@ -62,6 +62,8 @@ class CallAssembler:
 
         No arguments at all become ``{}``. A call that names no tool is kept only if it has arguments, as "unknown".
         """
+        if not self._drafts:
+            return ()
         used, seen, calls = set(self._taken), set(), []
         for draft in self._drafts:
             if not (draft.name or draft.arguments):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from agents.events import Event, Noted, Stepped, ToolStarted, ToolUpdated
@@ -40,17 +41,18 @@ class Repeats:
 
 async def used(
     tools: Mapping[str, Tool], calls: Sequence[ToolCall], repeats: Repeats, *, is_cut: bool
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """Run the calls of one message; the results come in the order of the calls, each as ``Stepped``."""
     for reads, group in itertools.groupby(calls, lambda call: call.name in tools and tools[call.name].read_only):
         for together in [list(group)] if reads else [[call] for call in group]:
-            async for event in _together(tools, together, repeats, is_cut=is_cut):
-                yield event
+            async with aclosing(_together(tools, together, repeats, is_cut=is_cut)) as events:
+                async for event in events:
+                    yield event
 
 
 async def _together(
     tools: Mapping[str, Tool], calls: Sequence[ToolCall], repeats: Repeats, *, is_cut: bool
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     for call in calls:
         yield ToolStarted(call)
     said: asyncio.Queue[ToolUpdated | None] = asyncio.Queue()

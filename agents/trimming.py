@@ -32,8 +32,8 @@ def trimmed(message: ChatMessage) -> ChatMessage:
     match message:
         case ToolResult(text=text, name=name) if len(text) > HEAD + TAIL + _SLACK:
             return replace(message, text=shortened(text, HEAD, TAIL, f"call {name[:64]} again to read them"))
-        case UserMessage(text=text, images=images) if images:
-            return UserMessage("\n".join([text, *(f"[image: {image.path}]" for image in images)]).strip())
+        case UserMessage(images=images) if images:
+            return UserMessage(message.naming(images))
         case _:
             return message
 

@@ -9,7 +9,7 @@ Knows no chat.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, Literal, TypeAlias
@@ -174,7 +174,7 @@ class Upkeep:
     summary_seconds: float = SUMMARY_SECONDS
     view: Callable[[Sequence[Entry]], View] = view
 
-    async def keep(self, occasion: Occasion, meter: Meter, fixed: int, focus: str = "") -> AsyncIterator[Kept]:
+    async def keep(self, occasion: Occasion, meter: Meter, fixed: int, focus: str = "") -> AsyncGenerator[Kept, None]:
         """Make the room that ``occasion`` calls for; yields nothing when there is enough.
 
         ``fixed`` is the estimate for all that a call sends beside the view. ``focus`` is what a person who asks for a
@@ -207,7 +207,7 @@ class Upkeep:
                     if is_done and occasion == "overflow":
                         occasion = "call"
 
-    async def reset(self, why: ResetWhy) -> AsyncIterator[Kept]:
+    async def reset(self, why: ResetWhy) -> AsyncGenerator[Kept, None]:
         """Begin anew, after a flush of what none has looked at. An empty session stays as it is."""
         seen = self.view(self.entries())
         if not seen.lines:
@@ -229,7 +229,7 @@ class Upkeep:
         after = load.projected - load.saving(first)
         return Mark("trimmed", {"through": load.view.ids[first - 1], "before": load.projected, "after": after})
 
-    async def _flush(self) -> AsyncIterator[Kept]:
+    async def _flush(self) -> AsyncGenerator[Kept, None]:
         entries = self.entries()
         lines = pending(entries)
         if self._model is None or not lines:
@@ -253,7 +253,7 @@ class Upkeep:
                 body |= {"from": done.first, "through": last, "why": done.why}
             yield Mark("flushed", body)
 
-    async def _compact(self, load: Load, focus: str, *, may_drop: bool) -> AsyncIterator[Kept]:
+    async def _compact(self, load: Load, focus: str, *, may_drop: bool) -> AsyncGenerator[Kept, None]:
         """Put a summary in the place of what is before the cut; after two that failed, or without a model, nothing.
 
         ``may_drop`` is False where there is room, so that a summary that failed is no reason to lose anything.

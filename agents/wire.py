@@ -6,11 +6,13 @@ takes in process; so all three share one reader. Knows no transport and no provi
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, assert_never
 
 from agents.call_ids import with_own_ids
 from agents.model import (
@@ -42,6 +44,11 @@ LONGEST_NAME = 64
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """What every provider that takes images can read."""
 
+MOST_KEPT = 2048
+"""Messages and tools whose JSON is kept; when there are more, all are forgotten."""
+
+_encoded = json.JSONEncoder(ensure_ascii=False).encode
+
 _EPHEMERAL: Mapping[str, str] = {"type": "ephemeral"}
 
 _FOREIGN_TO_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -68,19 +75,31 @@ def body_of(
     reasoning_field: str = "reasoning_content",
     sees_images: bool = False,
     marks_cache: bool = False,
+    kept: Kept | None = None,
 ) -> Json:
     """The body of a streamed call. ``temperature`` and ``max_output`` (tokens) hold where the request says nothing.
 
     ``name`` is what the model is called in the conversation: only its own reasoning and ids go back to it.
-    ``marks_cache`` sets Anthropic's marks, for a provider that caches only what it is told to.
+    ``marks_cache`` sets Anthropic's marks, for a provider that caches only what it is told to. ``kept`` has what was
+    made before: always the same one, of a caller that changes nothing in a body.
 
     Keys come in a fixed order and what changes from turn to turn comes last within the messages, so that the prefix
     of two bodies of one session is the same bytes.
     """
-    messages = [_message(m, name, reasoning_field, sees_images) for m in with_own_ids(request.messages, name)]
-    if request.system:
-        messages.insert(0, {"role": "system", "content": mended(request.system)})
-    tools = [_tool(tool) for tool in request.tools]
+    known: Kept = {} if kept is None else kept
+
+    def sent(source: str | ChatMessage | ToolSpec) -> Json:
+        if (made := known.get(id(source))) is None:  # its id is nobody else's while it is held here
+            made = source, Sent(_sent(source, name, reasoning_field, sees_images))
+            if len(known) >= MOST_KEPT:
+                known.clear()
+            if not (isinstance(source, UserMessage) and source.images):
+                known[id(source)] = made
+        return made[1]
+
+    messages = [sent(request.system)] if request.system else []
+    messages += map(sent, with_own_ids(request.messages, name))
+    tools = list(map(sent, request.tools))
     if marks_cache:
         _mark(messages, tools)
     body: Json = {"model": model, "messages": messages}
@@ -95,24 +114,55 @@ def body_of(
     return body | {"stream": True, "stream_options": {"include_usage": True}}
 
 
-def _tool(tool: ToolSpec) -> Json:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": function}
+class Sent(dict[str, Any]):
+    """A part of a body that is sent again with each call: its text is made once."""
+
+    @cached_property
+    def text(self) -> str:
+        return _encoded(self)
 
 
-def _message(message: ChatMessage, name: str, reasoning_field: str, sees_images: bool) -> Json:
-    if isinstance(message, UserMessage):
-        return {"role": "user", "content": _said(message, sees_images)}
-    if isinstance(message, ToolResult):
-        return {"role": "tool", "tool_call_id": message.call_id, "content": mended(message.text)}
-    return _answer(message, name, reasoning_field)
+Kept: TypeAlias = dict[int, tuple[object, Sent]]
+"""What was made of messages and tools, by the ``id`` of each, which is held beside it."""
+
+
+def written(body: Json) -> bytes:
+    """``body`` as JSON."""
+
+    def text(part: Json) -> str:
+        return part.text if isinstance(part, Sent) else _encoded(part)
+
+    fields = [
+        f"[{', '.join(map(text, value))}]" if key in ("messages", "tools") else _encoded(value)
+        for key, value in body.items()
+    ]
+    pairs = (f'"{key}": {field}' for key, field in zip(body, fields, strict=True))
+    return f"{{{', '.join(pairs)}}}".encode()
+
+
+def _sent(source: str | ChatMessage | ToolSpec, name: str, reasoning_field: str, sees_images: bool) -> Json:
+    match source:
+        case str():
+            return {"role": "system", "content": mended(source)}
+        case UserMessage():
+            return {"role": "user", "content": _said(source, sees_images)}
+        case ToolResult():
+            return {"role": "tool", "tool_call_id": source.call_id, "content": mended(source.text)}
+        case AssistantMessage():
+            return _answer(source, name, reasoning_field)
+        case ToolSpec():
+            about = {"name": source.name, "description": source.description, "parameters": dict(source.parameters)}
+            return {"type": "function", "function": about}
+        case _:
+            assert_never(source)
 
 
 def _said(message: UserMessage, sees_images: bool) -> str | list[Json]:
     """The text, or parts with the images that the model can look at; the others are named where they lie."""
+    if not message.images:
+        return mended(message.text)
     shown = [i for i in message.images if sees_images and _is_readable(i)]
-    named = [f"[image: {i.path}]" for i in message.images if not (sees_images and _is_readable(i))]
-    text = mended("\n".join([message.text, *named] if message.text else named))
+    text = mended(message.naming(i for i in message.images if i not in shown))
     if not shown:
         return text
     parts: list[Json] = [{"type": "text", "text": text}] if text else []
@@ -149,13 +199,13 @@ def _mark(messages: list[Json], tools: list[Json]) -> None:
     follow them, also on the last result.
     """
     asked = max((i for i, m in enumerate(messages) if m["role"] == "user"), default=0)
-    marked = [m for m in messages[:1] if m["role"] == "system"]
-    marked += [m for m in messages[len(marked) : asked] if _is_markable(m)][-1:]
-    marked += [m for m in messages[-1:] if m["role"] == "tool" and _is_markable(m)]
-    for message in marked:
-        _mark_message(message)
+    marked = [i for i, m in enumerate(messages[:1]) if m["role"] == "system"]
+    marked += [i for i in range(len(marked), asked) if _is_markable(messages[i])][-1:]
+    marked += [len(messages) - 1 for m in messages[-1:] if m["role"] == "tool" and _is_markable(m)]
+    for at in marked:
+        messages[at] = _marked(messages[at])
     if tools:
-        tools[-1]["cache_control"] = dict(_EPHEMERAL)
+        tools[-1] = tools[-1] | {"cache_control": dict(_EPHEMERAL)}
 
 
 def _is_markable(message: Json) -> bool:
@@ -163,11 +213,10 @@ def _is_markable(message: Json) -> bool:
     return bool(message["content"]) and "tool_calls" not in message
 
 
-def _mark_message(message: Json) -> None:
+def _marked(message: Json) -> Json:
     content = message["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    parts[-1] = parts[-1] | {"cache_control": dict(_EPHEMERAL)}
-    message["content"] = parts
+    return message | {"content": [*parts[:-1], parts[-1] | {"cache_control": dict(_EPHEMERAL)}]}
 
 
 def _call(call: ToolCall) -> Json:
@@ -200,13 +249,23 @@ def error_in(chunk: Mapping[str, Any]) -> Any:
     return "the provider broke off the answer" if choice.get("finish_reason") == "error" else None
 
 
+def joined(events: Iterable[ModelEvent]) -> Iterator[ModelEvent]:
+    """``events`` with neighbouring deltas of a kind as one: what came together is handed on together."""
+    for kind, group in itertools.groupby(events, type):
+        if kind is TextDelta or kind is ReasoningDelta:
+            yield kind("".join(event.text for event in group if isinstance(event, TextDelta | ReasoningDelta)))
+        else:
+            yield from group
+
+
 class AnswerReader:
     """Reads one answer, chunk by chunk (``chat.completion.chunk``) or as a whole (``chat.completion``)."""
 
     def __init__(self, request: Request) -> None:
         self._state = StateAssembler()
-        taken = {c.id for m in request.messages if isinstance(m, AssistantMessage) for c in m.tool_calls}
-        self._calls = CallAssembler(taken)
+        self._calls = CallAssembler(
+            c.id for m in request.messages if isinstance(m, AssistantMessage) for c in m.tool_calls
+        )
         self._thinking = ThinkFilter()
         self._text, self._reasoning = SurrogateMender(), SurrogateMender()
         self._reason: Reason | None = None
@@ -217,13 +276,18 @@ class AnswerReader:
         """Whether the provider said why it ended; what may still come is the usage."""
         return self._reason is not None
 
-    def feed(self, chunk: Mapping[str, Any]) -> Iterator[TextDelta | ReasoningDelta]:
-        if isinstance(chunk.get("usage"), Mapping):
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is complete, and the usage came too."""
+        return self.is_complete and self._usage != Usage()
+
+    def feed(self, chunk: Json) -> Iterator[TextDelta | ReasoningDelta]:
+        if isinstance(chunk.get("usage"), dict):
             self._usage = _usage(chunk["usage"])
         choice = _choice(chunk)
         delta, whole = choice.get("delta"), choice.get("message")
-        delta = delta if isinstance(delta, Mapping) else whole
-        if isinstance(delta, Mapping):
+        delta = delta if isinstance(delta, dict) else whole
+        if isinstance(delta, dict):
             text, reasoning = _parts(delta)
             if reasoning := self._reasoning.feed(reasoning):
                 yield ReasoningDelta(reasoning)
@@ -248,16 +312,16 @@ class AnswerReader:
         yield Finished(reason, calls, self._usage, state=self._state.blocks())
 
 
-def _choice(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
+def _choice(chunk: Mapping[str, Any]) -> Json:
     return next(iter(_entries(chunk.get("choices"))), {})
 
 
-def _entries(value: object) -> list[Mapping[str, Any]]:
+def _entries(value: object) -> list[Json]:
     """The objects in a list; anything else a server may put there is passed over."""
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, Sequence) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def _parts(delta: Mapping[str, Any]) -> tuple[str, str]:
+def _parts(delta: Json) -> tuple[str, str]:
     """Text and reasoning of a delta: strings, or Mistral's lists of typed parts."""
     content = delta.get("content")
     reasoning = delta.get("reasoning_content") or delta.get("reasoning")
@@ -273,14 +337,14 @@ def _parts(delta: Mapping[str, Any]) -> tuple[str, str]:
     return text, thought
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage:
+def _usage(usage: Json) -> Usage:
     """Tokens, those read from the cache and those written into it being parts of the input.
 
     They are told in OpenAI's form, in Anthropic's or in DeepSeek's. A part that is larger than the whole was counted
     beside it, as Anthropic does it.
     """
     details = usage.get("prompt_tokens_details")
-    details = details if isinstance(details, Mapping) else {}
+    details = details if isinstance(details, dict) else {}
     cached = _count(
         details.get("cached_tokens"), usage.get("cache_read_input_tokens"), usage.get("prompt_cache_hit_tokens")
     )

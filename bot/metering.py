@@ -1,4 +1,5 @@
-"""Each call of a model is asked for and booked here, whoever makes it: a turn, a flush, a summary, the curation.
+"""Each call of a model is asked for and booked here, whoever makes it: a turn, a flush, a summary, the curation, or
+who listens to a voice note.
 
 The budget holds for the model that is really asked, so that of several the one that costs nothing goes on, and a turn
 of many steps ends in the middle. A call that never came to its count, since it was stopped or broke off, is booked by
@@ -12,12 +13,14 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 from agents.budget import request_estimate, tokens
-from agents.chain import Chain
+from agents.chain import Chain, backed
 from agents.errors import ModelError
 from agents.model import Failed, Finished, Model, ModelEvent, Request, Usage
+from agents.transcription import TranscriptionFailed
 
 if TYPE_CHECKING:
     from agents.agent import Agent
+    from agents.transcription import Transcriber
     from bot.usage import Ledger
 
 NOT_TODAY = "I can't answer any more today. Please try again tomorrow."
@@ -77,8 +80,19 @@ async def refusal(model: Model) -> str | None:
 
 def keeper(agent: Agent) -> Model | None:
     """The model that notes and sums up for ``agent``; None where none can be had."""
-    for find in (agent.small, agent.model):
-        with suppress(ModelError):
-            if (model := find()) is not None:
-                return model
-    return None
+    small, model = None, None
+    with suppress(ModelError):
+        small = agent.small()
+    with suppress(ModelError):
+        model = agent.model()
+    return backed(small, model)
+
+
+async def transcribed(transcriber: Transcriber, ledger: Ledger, agent: str, recording: bytes) -> str:
+    """What is said in ``recording``, asked and booked for ``agent``. Raises TranscriptionFailed, as "billing" when the
+    budget is spent."""
+    if reason := await ledger.refusal(transcriber.name):
+        raise TranscriptionFailed(Failed("billing", reason))
+    transcript = await transcriber.transcribe(recording)
+    await ledger.add(agent, transcriber.name, transcript.usage)
+    return transcript.text

@@ -30,6 +30,7 @@ from agents.events import (
 )
 from agents.model import Failed, Usage
 from bot import commands
+from bot.streaming import Display
 from workspaces.scope import Level
 
 NOT_NOW = "I can't answer right now. Your message is kept: please try again later."
@@ -43,7 +44,8 @@ Cost: TypeAlias = Callable[[str, Usage], float | None]
 @dataclass(slots=True)
 class Outcome:
     """``code`` is the exit code of a single question. ``level`` is that of the turn; ``is_kept``: the transcript has
-    the message. ``joined`` are the turns of messages that this one answers too.
+    the message. ``joined`` are the turns of messages that this one answers too, and ``heard`` how far it knows what was
+    overheard.
 
     ``cost`` is in USD, of ``calls`` of a model that came to their end; None once it is not known of one. ``agent`` and
     ``thread`` are those whose session it was, None where no agent was asked.
@@ -65,6 +67,7 @@ class Outcome:
     joined: list[str] = field(default_factory=list)
     agent: str | None = None
     thread: Thread | None = None
+    heard: int = 0
 
     def add(self, cost: float | None) -> None:
         """One more call of a model."""
@@ -72,13 +75,17 @@ class Outcome:
         self.cost = None if self.cost is None or cost is None else self.cost + cost
 
 
-async def followed(events: AsyncIterator[Event], message: Message, adapter: Adapter, cost: Cost) -> Outcome:
-    """Run a turn to its end."""
+async def followed(
+    events: AsyncIterator[Event], message: Message, adapter: Adapter, display: Display, cost: Cost
+) -> Outcome:
+    """Run a turn to its end; what it says meanwhile goes to ``display``."""
     outcome = Outcome()
     async for event in events:
         match event:
             case Delta(text=text):
-                await adapter.preview(message.address, message.id, text)
+                await display.feed(text)
+            case MessageStarted():
+                display.begin()
             case Notice(text=text) | ToolUpdated(text=text):
                 await _notice(adapter, message.address, text)
             case Noted(text=text, citation=citation, is_told=is_told):
@@ -98,7 +105,7 @@ async def followed(events: AsyncIterator[Event], message: Message, adapter: Adap
                 outcome.code = 0 if complete else EXIT_FAILURE
             case Broken(failure=failure):
                 outcome.failure = failure
-            case Stepped() | ToolStarted() | MessageStarted():
+            case Stepped() | ToolStarted():
                 pass
             case _:
                 assert_never(event)

@@ -61,7 +61,7 @@ async def test_what_was_noted_on_two_days_or_asked_for_is_kept_with_its_source(
     assert remembered(tmp_path) == lines
     assert list(done.written) == lines
     assert "L3 - 10:00 Ann prefers tea." in asked[0]
-    assert len(done.spent) == 3
+    assert len(asked) == 3
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from agents.model import UserMessage
 from agents.notebook import (
     ALL_IS_YOURS,
     ASK_THE_OWNER,
-    LEADS_OUT,
-    LEAST_AMONG_OTHERS,
     NO_TALK,
     NOT_FOR_A_GUEST,
     NOT_IN_MEMORY,
@@ -24,11 +22,10 @@ from agents.notebook import (
     NOTHING_ABOUT_IT,
     NOTHING_NOTED,
     NOTHING_TO_KEEP,
-    NOTHING_TO_TAKE_BACK,
-    STAYS,
     STILL_THERE,
 )
 from agents.quoting import Quotation
+from agents.taking_back import LEADS_OUT, LEAST_AMONG_OTHERS, NOTHING_TO_TAKE_BACK, STAYS
 from tests.agents.conftest import MakeAgent, answer, question
 from tests.fakes.model import FakeModel, says
 from workspaces.memory import Memory

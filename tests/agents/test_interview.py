@@ -211,7 +211,7 @@ async def test_what_the_person_filled_in_is_not_asked(tmp_path: Path) -> None:
     assert "time zone" in opening
     assert isinstance(interview.reply(opening, "yes"), Said)
     assert read_profile(tmp_path / "w").time_zone == "Europe/Berlin"
-    assert not interview.is_due
+    assert not workspace.awaits_interview
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from agents.model import (
     Image,
     Limits,
     ModelEvent,
+    ReasoningDelta,
     Request,
     TextDelta,
     ToolResult,
@@ -160,11 +161,30 @@ async def test_usage_is_the_providers(connect: Connect) -> None:
     assert events[-1] == Finished("stop", (), Usage(1200, 7, 1024))
 
 
-async def test_pieces_are_handed_on_as_they_come(connect: Connect) -> None:
-    _, model = await connect([Reply("one two three", stall_after=3)])
-    stream = model.stream(ASKED)
-    assert [await anext(stream), await anext(stream)] == [TextDelta("one"), TextDelta(" two")]
-    await stream.aclose()
+async def test_what_came_together_is_handed_on_together_and_at_once(connect: Connect) -> None:
+    """One event for the pieces of one read, those of another kind apart; and no waiting for more."""
+    more = asyncio.Event()
+
+    def sent(*deltas: dict[str, str]) -> bytes:
+        return b"".join(b"data: %b\n\n" % json.dumps({"choices": [{"delta": delta}]}).encode() for delta in deltas)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        thoughts = {"reasoning_content": "H"}, {"reasoning_content": "m"}
+        words = {"content": "One"}, {"content": " two"}
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + sent(*thoughts, *words))
+        await more.wait()
+        writer.write(sent({"content": " three"}, {"content": " four"}))
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        _, model = await connect([], base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        stream = model.stream(ASKED)
+        assert [await anext(stream), await anext(stream)] == [ReasoningDelta("Hm"), TextDelta("One two")]
+        more.set()
+        assert await anext(stream) == TextDelta(" three four")
+        await stream.aclose()
 
 
 async def test_closing_the_stream_hangs_up(connect: Connect) -> None:

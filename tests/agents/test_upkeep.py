@@ -475,7 +475,7 @@ async def test_an_upkeep_that_died_goes_on_where_it_was(make: MakeSession) -> No
             async for kept in (steps := session.upkeep().keep("turn", Meter(), session.fixed)):
                 if isinstance(kept, Mark):
                     session.transcript.append(turn="u", kind=kept.kind, at=NOW.isoformat(), body=kept.body)
-                    await steps.aclose()  # type: ignore[attr-defined]  # an async generator, as all of them are
+                    await steps.aclose()
                     break
             session.reopen()
     assert session.kinds == ["flushed", "compacted"]

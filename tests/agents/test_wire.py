@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents.model import (
     AssistantMessage,
@@ -23,7 +26,7 @@ from agents.model import (
     Usage,
     UserMessage,
 )
-from agents.wire import AnswerReader, body_of, error_in
+from agents.wire import AnswerReader, body_of, error_in, joined, written
 
 ASKED = Request("", (UserMessage("hi"),))
 
@@ -278,6 +281,7 @@ SEEN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=
             True,
             [{"type": "text", "text": "two\n[image: media/b.svg]"}, SEEN],
         ),
+        (UserMessage("[image, 4 B: media/a.png]", (PICTURE,)), False, "[image, 4 B: media/a.png]"),
         (UserMessage("none"), True, "none"),
     ],
 )
@@ -358,6 +362,51 @@ def test_marks_change_nothing_else() -> None:
 def _text_in(message: dict[str, Any]) -> str:
     content = message["content"]
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def test_what_is_kept_of_messages_changes_no_body() -> None:
+    """A conversation that grows, with calls, a picture whose bytes are there once and gone later, and marks."""
+    picture = Image("media/a.png", "image/png", b"x")
+    said: tuple[ChatMessage, ...] = (
+        UserMessage("weather?"),
+        AssistantMessage("", (ToolCall("c1", "get", "{}"),), model="x/m"),
+        ToolResult("c1", "get", "rain"),
+        AssistantMessage("", (ToolCall("c1", "get", "{}"),), model="y/m"),
+        ToolResult("c1", "get", "sun"),
+        AssistantMessage("Both."),
+        UserMessage("look", (picture,)),
+        AssistantMessage("I see."),
+        UserMessage("and now?"),
+    )
+    kept: dict[int, Any] = {}
+    tools = (ToolSpec("get", "Get the weather.", {}),)
+    for marks in (True, False, True):
+        for number in range(1, len(said) + 1):
+            request = Request("Be brief.", said[:number], tools)
+            made = body_of(request, "m", name="x/m", sees_images=True, marks_cache=marks, kept=kept)
+            assert made == body_of(request, "m", name="x/m", sees_images=True, marks_cache=marks)
+            assert written(made) == json.dumps(made, ensure_ascii=False).encode()
+    gone = (*said[:6], UserMessage("look", (replace(picture, data=None),)))
+    made = body_of(Request("", gone), "m", name="x/m", sees_images=True, kept=kept)
+    assert made["messages"][-1] == {"role": "user", "content": "look\n[image: media/a.png]"}
+
+
+def test_what_is_kept_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.wire.MOST_KEPT", 10)
+    kept: dict[int, Any] = {}
+    said = tuple(UserMessage(str(number)) for number in range(35))
+    assert body_of(Request("", said), "m", name="x/m", kept=kept) == body_of(Request("", said), "m", name="x/m")
+    assert len(kept) <= 10
+
+
+@given(st.lists(st.sampled_from([TextDelta("a"), TextDelta("b"), ReasoningDelta("c"), Finished("stop")]), max_size=20))
+def test_what_came_together_is_joined_in_its_order(events: list[ModelEvent]) -> None:
+    def spelt(events: list[ModelEvent]) -> list[tuple[str, str]]:
+        return [(type(e).__name__, letter) for e in events for letter in getattr(e, "text", ".")]
+
+    got = list(joined(events))
+    assert spelt(got) == spelt(events)
+    assert all(type(one) is not type(other) or isinstance(one, Finished) for one, other in pairwise(got))
 
 
 def test_a_provider_that_ends_with_an_error() -> None:
