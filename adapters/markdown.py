@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -39,7 +39,16 @@ _AUTOLINK = re.compile(r"<(?:https?://|mailto:|[^\s<>:/]+@)", re.IGNORECASE)
 _SCHEME = re.compile(r"(?<![a-z0-9.+-])https?$", re.IGNORECASE)
 _URL_BREAK = re.compile(r"[\s<>\"`\\，。、；：！？）】」』》”’]")
 _CLOSERS = {")": "(", "]": "["}
-_STARS = re.compile(r"(?<=\d)\*+(?=\d)")
+_NAME = "__[a-z0-9]+(?:_[a-z0-9]+)*__"
+_CODE = re.compile(rf"(?<=\d)\*+(?=\d)|(?<=/)\*+(?=[/.])|(?<=[./]){_NAME}|{_NAME}(?=\.\w|\()")
+_SLACK_LINK = re.compile(r"<(https?://[^\s<>|]+)\|([^<>|\n]*[^<>|\s])>", re.IGNORECASE)
+
+_AFTER_WORDS = frozenset("`.,:;!?…%)]}\"'”’»。，、：；！？）】」』》")
+_BEFORE_WORDS = frozenset("`([{\"'“‘«（【「『《¿¡")
+"""Punctuation that belongs to the words inside of ``**`` marks, though CommonMark takes it for the end of all words."""
+
+_LINE = r"""[^\W\d][\w .,;:!?'"()%-]*+(?<! )"""
+_PROSE = re.compile(f"{_LINE}(?:\\n\\n?{_LINE})*+")
 
 _MARKS: dict[str, SpanKind] = {"em": "italic", "strong": "bold", "s": "strike"}
 
@@ -47,6 +56,16 @@ _MARKS: dict[str, SpanKind] = {"em": "italic", "strong": "bold", "s": "strike"}
 def parse(markdown: str) -> FormattedText:
     """The text that ``markdown`` shows and how to show it; never raises, whatever the string."""
     source = sanitize(markdown)
+    return FormattedText(source) if is_prose(source) else parsed(source)
+
+
+def is_prose(source: str) -> bool:
+    """Whether no line of ``source`` can hold markup, as in most of what is said: it is what it shows."""
+    return "_" not in source and _PROSE.fullmatch(source) is not None
+
+
+def parsed(source: str) -> FormattedText:
+    """What ``parse`` gives, for any text that is sanitized."""
     tokens = _parser().parse(source)
     if any(token.level >= _DEEPEST - 1 for token in tokens):
         return FormattedText(source)
@@ -65,7 +84,9 @@ def _parser() -> MarkdownIt:
     parser.disable(["html_block", "html_inline", "reference", "lheading"])
     parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
     parser.inline.ruler.before("escape", "bare_url", _bare_url)
-    parser.inline.ruler.before("emphasis", "product", _product)
+    parser.inline.ruler.before("emphasis", "code", _code)
+    parser.inline.ruler.at("emphasis", _emphasis)
+    parser.inline.ruler.at("strikethrough", _strikethrough)
     parser.inline.ruler.at("image", _image)
     parser.inline.ruler.at("autolink", _autolink)
     # A target is shown and sent as it was written; what may become a link is decided by _LINKABLE.
@@ -117,14 +138,39 @@ def _url_end(text: str, start: int, limit: int) -> int:
     return start + len(text[start:end].rstrip("?!.,:;*_~'|"))
 
 
-def _product(state: StateInline, silent: bool) -> bool:
-    """``2*3*4`` and ``2**10``: stars between digits are no emphasis."""
-    stars = _STARS.match(state.src, state.pos)
-    if stars is None:
+def _code(state: StateInline, silent: bool) -> bool:
+    """``2*3*4``, ``2**10``, ``src/**/*.py`` and ``__init__.py``: code that nobody marked as such is no emphasis."""
+    code = _CODE.match(state.src, state.pos)
+    if code is None:
         return False
     if not silent:
-        state.pending += stars[0]
-    state.pos = stars.end()
+        state.pending += code[0]
+    state.pos = code.end()
+    return True
+
+
+def _emphasis(state: StateInline, silent: bool) -> bool:
+    from markdown_it.rules_inline import emphasis
+
+    return _marked_run(state, silent, emphasis.tokenize)
+
+
+def _strikethrough(state: StateInline, silent: bool) -> bool:
+    from markdown_it.rules_inline import strikethrough
+
+    return _marked_run(state, silent, strikethrough.tokenize)
+
+
+def _marked_run(state: StateInline, silent: bool, tokenize: Callable[[StateInline, bool], bool]) -> bool:
+    """The parser's own rule, but ``**Status:**OK`` and ``这是**“重点”**内容`` are bold, as they were meant."""
+    start, known = state.pos, len(state.delimiters)
+    if not tokenize(state, silent):
+        return False
+    if state.src[start] != "_" and state.pos - start > 1:
+        before, after = state.src[start - 1 : start], state.src[state.pos : state.pos + 1]
+        for delimiter in state.delimiters[known:]:
+            delimiter.close = delimiter.close or (before in _AFTER_WORDS and after.isalnum())
+            delimiter.open = delimiter.open or (before.isalnum() and after in _BEFORE_WORDS)
     return True
 
 
@@ -142,9 +188,16 @@ def _image(state: StateInline, silent: bool) -> bool:
 
 
 def _autolink(state: StateInline, silent: bool) -> bool:
-    """``<https://…>`` and ``<name@host>``, but not ``<host:port>``, which would lose its brackets."""
+    """``<https://…>``, ``<name@host>`` and Slack's ``<https://…|label>``, but not ``<host:port>``, which is none."""
     from markdown_it.rules_inline import autolink
 
+    if link := _SLACK_LINK.match(state.src, state.pos, state.posMax):
+        if not silent:
+            state.push("link_open", "a", 1).attrs = {"href": link[1]}
+            state.push("text", "", 0).content = link[2]
+            state.push("link_close", "a", -1)
+        state.pos = link.end()
+        return True
     return _AUTOLINK.match(state.src, state.pos) is not None and autolink(state, silent)
 
 
@@ -195,17 +248,19 @@ class _Page:
         if self.length:
             self._put("\n" if lines[0] <= self.line else "\n\n")
         self.line = lines[1]
-        for container in self.containers:
+        indented = self._indented()
+        for number, container in enumerate(self.containers):
+            is_alone = alone or number < len(self.containers) - len(indented)
             if container.start is None:
-                self._put(f"{container.marker.rstrip()}\n" if alone and container.marker else container.marker)
+                self._put(f"{container.marker.rstrip()}\n" if is_alone and container.marker else container.marker)
                 container.start = self.length
-            elif not alone:
+            elif not is_alone:
                 self._put(" " * len(container.marker))
 
     def write(self, text: str) -> None:
         """Running text; its further lines stand under the first."""
         if "\n" in text:
-            text = text.replace("\n", "\n" + " " * sum(len(c.marker) for c in self.containers))
+            text = text.replace("\n", "\n" + " " * sum(len(c.marker) for c in self._indented()))
         self._put(text)
 
     def write_block(self, lines: Sequence[int], text: str, language: str = "") -> None:
@@ -234,6 +289,11 @@ class _Page:
         spans = self.spans[::-1]
         spans.sort(key=lambda span: (span.start, -span.end))
         return FormattedText("".join(self.pieces), tuple(spans))
+
+    def _indented(self) -> Sequence[_Container]:
+        """The containers that a line stands in by its indentation: a quote begins at the start of its lines."""
+        quotes = [number for number, container in enumerate(self.containers) if not container.marker]
+        return self.containers[quotes[-1] :] if quotes else self.containers
 
     def _put(self, text: str) -> None:
         self.pieces.append(text)
@@ -315,18 +375,23 @@ def _write_inline(page: _Page, tokens: Iterable[Token]) -> None:
                 targets.append(str(token.attrs["href"]))
             case "link_close":
                 start, first = opened.pop()
-                _write_target(page, start, "".join(page.pieces[first:]), targets.pop())
+                target = targets.pop()
+                is_inner = any(map(_LINKABLE.fullmatch, targets))
+                _write_target(page, start, "".join(page.pieces[first:]), target, is_inner=is_inner)
 
 
-def _write_target(page: _Page, start: int, label: str, target: str) -> None:
-    """End a link; the target is shown where there is no label, or nothing that a platform would open."""
+def _write_target(page: _Page, start: int, label: str, target: str, *, is_inner: bool) -> None:
+    """End a link; the target is shown where there is no label, or nothing that a platform would open.
+
+    One inside another (a picture that is a link) is none: no platform nests them.
+    """
     linkable = _LINKABLE.fullmatch(target)
     shown = target.removeprefix("mailto:")
     if not label.strip():
         page.write(shown)
     elif shown and not linkable and label not in (shown, target):
         page.write(f" ({shown})")
-    if linkable:
+    if linkable and not is_inner:
         page.span("link", start, target)
 
 

@@ -1,7 +1,8 @@
 """Finds adapters by the name that the configuration uses, and makes them.
 
-Telegram is built in; any installed package adds its own by an entry point in the group ``limpet.adapters`` that names a
-class such as ``TelegramAdapter``. Nothing of an adapter is imported before it is asked for by name.
+Telegram and the webhook are built in; any installed package adds its own by an entry point in the group
+``limpet.adapters`` that names a class such as ``WebhookAdapter``. Nothing of an adapter is imported before it is asked
+for by name.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from adapters.errors import AdapterError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from importlib.metadata import EntryPoint
 
     from pydantic import BaseModel
@@ -19,11 +21,14 @@ if TYPE_CHECKING:
 
 GROUP = "limpet.adapters"
 
-_BUILT_IN = {"telegram": "adapters.telegram:TelegramAdapter"}
+_BUILT_IN = {"telegram": "adapters.telegram:TelegramAdapter", "webhook": "adapters.webhook:WebhookAdapter"}
 
 
 class Identity(Protocol):
-    """Who an account turned out to be on its platform; ``username`` is what others call it by."""
+    """Who an account turned out to be on its platform.
+
+    ``username`` is what others call it by, "" where it has none but its ``name``; ``link`` is where they write to it.
+    """
 
     @property
     def id(self) -> str: ...
@@ -31,10 +36,25 @@ class Identity(Protocol):
     def username(self) -> str: ...
     @property
     def name(self) -> str: ...
+    @property
+    def link(self) -> str: ...
+
+
+class Finding(Protocol):
+    """``what`` is the case, one sentence, where no error tells of it; ``mend`` is what to do if it is not wanted."""
+
+    @property
+    def what(self) -> str: ...
+    @property
+    def mend(self) -> str: ...
 
 
 class AdapterClass(Protocol):
-    """What a name stands for: something that makes an adapter of an account's name and its settings."""
+    """What a name stands for: something that makes an adapter of an account's name and its settings.
+
+    It may have ``async inspect(settings, groups) -> list[Finding]``, which asks the platform about the account and the
+    groups where it is to answer.
+    """
 
     @property
     def settings_model(self) -> type[BaseModel]: ...
@@ -57,13 +77,21 @@ class UnknownAdapterError(AdapterError):
         self.kind = kind
 
 
+class BrokenAdapterError(AdapterError):
+    """What another package brings as an adapter can't be imported; ``package`` is what has to be updated or removed."""
+
+    def __init__(self, kind: str, package: str, reason: str) -> None:
+        super().__init__(f"the adapter {kind!r} of the package {package} can't be loaded: {reason}")
+        self.package = package
+
+
 def names() -> tuple[str, ...]:
     """The names of all adapters, sorted; loads none."""
     return tuple(sorted({*_BUILT_IN, *_entry_points()}))
 
 
 def settings_model(kind: str) -> type[BaseModel]:
-    """The model that checks the settings of one account. Raises UnknownAdapterError."""
+    """The model that checks the settings of one account. Raises UnknownAdapterError and BrokenAdapterError."""
     return _load(kind).settings_model
 
 
@@ -77,6 +105,19 @@ async def check(kind: str, settings: BaseModel) -> Identity:
     return await _load(kind).check(settings)
 
 
+async def inspect(kind: str, settings: BaseModel, groups: Sequence[str]) -> Sequence[Finding]:
+    """What keeps the account from hearing or answering in ``groups``; none where the adapter has no eye for it.
+
+    Raises as ``check`` does.
+    """
+    adapter = _load(kind)
+    look = getattr(adapter, "inspect", None)
+    if look is None:
+        await adapter.check(settings)
+        return ()
+    return cast("Sequence[Finding]", await look(settings, groups))
+
+
 def _load(kind: str) -> AdapterClass:
     """A package can't take over a built-in name."""
     import pkgutil
@@ -84,7 +125,13 @@ def _load(kind: str) -> AdapterClass:
     if place := _BUILT_IN.get(kind):
         return cast(AdapterClass, pkgutil.resolve_name(place))
     if entry_point := _entry_points().get(kind):
-        return cast(AdapterClass, entry_point.load())
+        try:
+            return cast(AdapterClass, entry_point.load())
+        except AdapterError:  # a missing extra of its own
+            raise
+        except Exception as error:  # whatever its import does, the other channels go on
+            package = entry_point.dist.name if entry_point.dist else entry_point.value
+            raise BrokenAdapterError(kind, package, f"{type(error).__name__}: {error}") from error
     raise UnknownAdapterError(kind, names())
 
 

@@ -7,9 +7,13 @@ converts them to its own unit. Knows no Markdown syntax and no platform.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 SpanKind: TypeAlias = Literal[
     "bold", "italic", "underline", "strike", "spoiler", "code", "pre", "link", "quote", "heading"
@@ -32,7 +36,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class FormattedText:
-    """``spans`` are well nested: two of them are apart or one holds the other, never crossing."""
+    """``spans`` are well nested: two of them are apart or one holds the other, never crossing.
+
+    Of two over the same text the outer stands first. ``pre`` and ``quote`` begin at the start of a line and end at the
+    end of one, so that a platform whose quotes are marked line by line can show them.
+    """
 
     plain: str
     spans: tuple[Span, ...] = ()
@@ -61,9 +69,47 @@ def _clipped(spans: Iterable[Span], start: int, end: int) -> Iterable[Span]:
             yield Span(span.kind, left - start, right - start, span.value)
 
 
+def marked(
+    text: FormattedText,
+    marks: Callable[[Span], tuple[str, str]],
+    escape: Callable[[str, Sequence[Span]], str],
+) -> str:
+    """``text`` in the markup of a platform: all of a renderer but its two tables.
+
+    ``marks`` says what stands before and after a span, two empty strings for one that is not shown. ``escape`` writes a
+    run of plain text; it is told the spans around it, outermost first, since code has other escapes and a quote goes on
+    in each of its lines. Where marks are open already, the same ones inside of them are left out, except a quote's.
+    """
+    pieces: list[str] = []
+    opened: list[tuple[Span, tuple[str, str]]] = []
+    place = 0
+
+    def write(end: int) -> None:
+        nonlocal place
+        if place < end:
+            pieces.append(escape(text.plain[place:end], [span for span, _ in opened]))
+            place = end
+
+    def close(until: int) -> None:
+        while opened and opened[-1][0].end <= until:
+            write(opened[-1][0].end)
+            pieces.append(opened.pop()[1][1])
+        write(until)
+
+    for span in sorted(text.spans, key=lambda span: (span.start, -span.end)):
+        close(span.start)
+        own = marks(span)
+        if span.kind != "quote" and own in [theirs for _, theirs in opened]:
+            own = ("", "")
+        pieces.append(own[0])
+        opened.append((span, own))
+    close(len(text.plain))
+    return "".join(pieces)
+
+
 def utf16_length(text: str) -> int:
     """Length in UTF-16 code units, the unit of Telegram's limits and offsets."""
-    return len(text) + sum(ch > "\uffff" for ch in text)
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def sanitize(text: str) -> str:
@@ -72,7 +118,7 @@ def sanitize(text: str) -> str:
     A surrogate pair that arrived as two code units becomes its character and a lone surrogate U+FFFD; control
     characters other than tab and newline are dropped; line ends become "\\n".
     """
-    if any("\ud800" <= ch <= "\udfff" for ch in text):
+    if _SURROGATE.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(ch for ch in text if ch in "\n\t" or not (ch < " " or "\x7f" <= ch < "\xa0"))
+    return _CONTROL.sub("", text)

@@ -11,7 +11,7 @@ import asyncio
 import socket
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
@@ -113,7 +113,7 @@ class TerminalAdapter:
     ) -> None:
         self.channel = "terminal"
         self.account = account
-        self.capabilities = Capabilities(text_limit=0, streams=True, markup=False, idempotent=True)
+        self.capabilities = Capabilities(text_limit=0, markup=False, idempotent=True)
         self.health = Health()
         self._sender = Sender(id="local", name=user)
         self._greet = greet
@@ -141,10 +141,10 @@ class TerminalAdapter:
                 self._attend(*await asyncio.open_unix_connection(sock=self._connected))
             if self._listen is not None:
                 server = await self._open(self._listen)
-            self.health = Health("connected")
+            self.health = replace(self.health, state="connected")
             await asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
-            self.health = Health("stopped")
+            self.health = replace(self.health, state="stopped")
             raise
         finally:
             self._accept = None
@@ -156,8 +156,10 @@ class TerminalAdapter:
         """Returns once a console has shown the part.
 
         Raises Absent when none is connected (or the last one left), Unreachable when none said in time that it has
-        shown it (a console tells a repetition by ``key``), and Rejected when it is longer than a line may be.
+        shown it (a console tells a repetition by ``key``), and Rejected when it is blank or longer than a line may be.
         """
+        if not part.text:
+            raise Rejected("a blank message: there is nothing to show")
         late = not self._askers(part.address, part.reply_to)
         answer = Answer(part.text.plain, part.reply_to, key, late, part.question)
         try:
@@ -303,6 +305,7 @@ class TerminalAdapter:
                 delivery.settle(False)
 
     async def _hear(self, client: _Client, frame: FromClient | FrameError) -> None:
+        self.health = replace(self.health, heard_at=self._clock())
         match frame:
             case FrameError():
                 await self._tell_one(client, Failure(f"Not understood: {frame}.", _USAGE))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,11 @@ import pytest
 from adapters import registry
 from adapters.errors import AdapterError
 from adapters.telegram import TelegramAdapter, TelegramSettings
+from bot.config import load
+from bot.home import Home
 from tests.fakes.telegram_api import TOKEN, TelegramApi
+
+ROOT = Path(__file__).parent.parent.parent
 
 PACKAGE = '''
 from pydantic import BaseModel
@@ -67,9 +73,64 @@ def test_a_package_adds_its_own_and_takes_over_none() -> None:
     assert registry.settings_model("telegram") is TelegramSettings
 
 
+def test_the_example_of_the_docs_passes_the_contract_suite(tmp_path: Path) -> None:
+    """Outside of this project: a module, its entry point and its tests, just as docs/adapters.md has them."""
+    page = (ROOT / "docs" / "adapters.md").read_text("utf-8")
+    module, tests = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    ((name, place),) = re.findall(r'^\[project.entry-points."limpet.adapters"\]\n(.+) = "(.+)"$', page, re.MULTILINE)
+    (tmp_path / "letterbox.py").write_text(module)
+    (tmp_path / "test_letterbox.py").write_text(tests)
+    info = tmp_path / "limpet_letterbox-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: limpet-letterbox\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[limpet.adapters]\n{name} = {place}\n")
+    environ = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "LIMPET_HOME": str(tmp_path / "home")}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+        )
+
+    suite = run("-m", "pytest", "-p", "no:cacheprovider", "-q", "test_letterbox.py")
+    assert suite.returncode == 0, suite.stdout
+    passed = re.search(r"(\d+) passed", suite.stdout)
+    assert passed is not None
+    assert int(passed[1]) >= 15, "and it is not skipped instead"
+    (tmp_path / "letters").mkdir()
+    added = run("-m", "bot", "channels", "add", "letterbox", "--set", f"folder={tmp_path / 'letters'}")
+    assert added.returncode == 0, added.stderr
+    assert "The letterbox is connected as channels.letterbox." in added.stdout
+    assert run("-m", "bot", "channels", "add", "letterbox", "--token", "x").returncode == 2, "it has none"
+
+
+def test_a_package_that_can_not_be_imported_says_which_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lost_post.py").write_text("import nothing_of_that_name")
+    info = tmp_path / "lost_post-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lost-post\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[limpet.adapters]\nlost = lost_post:Lost\nodd = lost_post:\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for kind, reason in (("lost", "nothing_of_that_name"), ("odd", "Error")):
+        with pytest.raises(
+            registry.BrokenAdapterError, match=f"the adapter '{kind}' of the package lost-post"
+        ) as caught:
+            registry.settings_model(kind)
+        assert reason in str(caught.value)
+        assert caught.value.package == "lost-post"
+    home = Home(tmp_path)
+    home.config.write_text(f'[channels.lost]\nx = 1\n\n[channels.telegram]\ntoken = "{TOKEN}"\n')
+    settings = load(home, {})
+    assert set(settings.channels) == {"telegram"}, "and the others are served"
+    assert settings.degraded["lost"].mend == "update lost-post, or uninstall it"
+
+
 @pytest.mark.parametrize(
     ("kind", "says"),
-    [("telegrm", "Did you mean 'telegram'? Known: telegram"), ("", "Known: telegram"), ("x", "Known: telegram")],
+    [
+        ("telegrm", "Did you mean 'telegram'? Known: telegram, webhook"),
+        ("", "Known: telegram, webhook"),
+        ("x", "Known: telegram, webhook"),
+    ],
 )
 def test_an_unknown_name_is_answered_with_the_known_ones(kind: str, says: str) -> None:
     with pytest.raises(registry.UnknownAdapterError, match=r"no adapter is called") as caught:
@@ -81,12 +142,15 @@ def test_an_unknown_name_is_answered_with_the_known_ones(kind: str, says: str) -
 def test_nothing_is_imported_before_it_is_needed() -> None:
     program = (
         "import sys\n"
-        "heavy = lambda: [name for name in ('pydantic', 'httpx', 'telegram', 'markdown_it') if name in sys.modules]\n"
+        "known = ('pydantic', 'httpx', 'aiohttp', 'telegram', 'markdown_it')\n"
+        "heavy = lambda: [name for name in known if name in sys.modules]\n"
         "from adapters import registry, markdown, split\n"
         "registry.names()\n"
         "print(heavy())\n"
         "settings = registry.settings_model('telegram').model_validate({'token': '1:x'})\n"
         "registry.build('telegram', 'main', settings)\n"
+        "more = {'secret': 16 * 'x', 'callback_url': 'http://127.0.0.1:1/'}\n"
+        "registry.build('webhook', 'home', registry.settings_model('webhook').model_validate(more))\n"
         "print(heavy())\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

