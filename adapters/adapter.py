@@ -44,8 +44,6 @@ class Capabilities:
     threads: bool = False
     buttons: bool = False
     typing: bool = False
-    streams: bool = False
-    """``preview`` shows an answer while it is being written."""
     markup: bool = True
     """False: parts hold the Markdown source unparsed, without spans."""
     idempotent: bool = False
@@ -89,9 +87,6 @@ class Adapter(Protocol):
 
     async def typing(self, address: Address) -> None:
         """Show that an answer is being written, for about five seconds; failures are swallowed."""
-
-    async def preview(self, address: Address, turn: str, delta: str) -> None:
-        """Show a piece of an answer that ``send`` will later send whole; failures are swallowed."""
 
     def fetch(self, ref: str, limit: int) -> AsyncIterator[bytes]:
         """The bytes of an attachment, at most ``limit`` of them: one more raises ``Rejected``."""
@@ -139,6 +134,9 @@ class Narrator(Protocol):
 
     async def notice(self, address: Address, text: str) -> None:
         """One sentence that is not part of the answer, shown at once."""
+
+    async def preview(self, address: Address, turn: str, delta: str) -> None:
+        """Show a piece of an answer that ``send`` will later send whole; failures are swallowed."""
 
     async def done(self, address: Address, in_reply_to: str, report: TurnReport) -> None:
         """The turn ended; its parts were or will be given to ``send``."""

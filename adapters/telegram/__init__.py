@@ -1,7 +1,9 @@
-"""Telegram: one bot, read by long polling, answered with text and entities.
+"""Telegram: one bot, whose messages are asked for or brought, answered with text, entities and files.
 
-``adapter`` satisfies the contract, ``polling`` receives, ``inbound`` and ``entities`` translate, ``client`` is the only
-way to the network, and ``refusals`` says what an answer of the server means. The library is imported on first use.
+``adapter`` satisfies the contract. In: ``polling`` or ``webhook`` receive in ``rounds``, ``intake`` hands on what
+``inbound``, ``content`` and ``mentions`` read. Out: ``entities`` and ``uploads`` give a part its form, and ``limits``
+keeps edits from standing in the way. ``client`` asks Telegram, over ``transport``, and ``refusals`` says what an answer
+means. The library is imported on first use.
 """
 
 from adapters.telegram.adapter import TelegramAdapter, check_token

@@ -6,37 +6,51 @@ group, is decided elsewhere; here it is only said what Telegram said.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from telegram import (
     ChatMemberRestricted,
-    MessageEntity,
     MessageOriginChannel,
     MessageOriginChat,
     MessageOriginHiddenUser,
     MessageOriginUser,
+    ReactionTypeEmoji,
+    ReactionTypePaid,
 )
 from telegram.constants import ChatMemberStatus, ChatType
 
 from adapters.message import (
     Address,
-    Attachment,
     Edited,
     Inbound,
     Kind,
     Membership,
     Message,
     Moved,
+    Pressed,
     Quote,
+    Reacted,
     Sender,
 )
-from adapters.telegram.entities import Range, as_markdown, located
+from adapters.telegram import content
+from adapters.telegram.mentions import is_for_another, mentions, names_another, salutations
 from adapters.text import sanitize
 
 if TYPE_CHECKING:
-    from telegram import Chat, ChatMember, ChatMemberUpdated, MessageOrigin, Update, User
+    from datetime import datetime
+
+    from telegram import (
+        CallbackQuery,
+        Chat,
+        ChatMember,
+        ChatMemberUpdated,
+        MessageOrigin,
+        MessageReactionUpdated,
+        ReactionType,
+        Update,
+        User,
+    )
     from telegram import Message as TelegramMessage
 
     from adapters.telegram.settings import BotIdentity
@@ -51,21 +65,38 @@ _KINDS: dict[str, Kind] = {
 _GENERAL_TOPIC = 1
 """The topic every forum has. A message to it must not name it, or Telegram finds no such thread."""
 
-_SALUTATION = re.compile(r"[\s,:;]*")
-_SPACES = re.compile(r"[ \t]*")
+_FRAME = ("message_id", "date", "chat", "from", "sender_chat", "message_thread_id", "is_topic_message")
+"""What a message has, whatever it is."""
 
 
-def event_of(update: Update, me: BotIdentity, account: str) -> Inbound | None:
-    """What ``update`` says; None for one that says nothing to us (a service message, a command for another bot)."""
+def event_of(update: Update, me: BotIdentity, account: str, now: datetime) -> Inbound | None:
+    """What ``update`` says; None for one that says nothing to us (a service message, a command for another bot).
+
+    ``now`` is for what Telegram doesn't date.
+    """
     if update.my_chat_member:
         return _membership(update.my_chat_member, account)
-    if said := update.message or update.channel_post:
-        if moved := _moved(said, account):
-            return moved
-        return _message(said, me, account)
-    if said := update.edited_message or update.edited_channel_post:
+    if update.message_reaction:
+        return _reacted(update.message_reaction, account)
+    if update.callback_query:
+        return _pressed(update.callback_query, account, now)
+    said = update.message or update.channel_post or update.edited_message or update.edited_channel_post
+    if said is None or said.chat.is_direct_messages:
+        return None
+    if update.edited_message or update.edited_channel_post:
         return _edited(said, me, account)
-    return None
+    return _moved(said, account) or _message(said, me, account)
+
+
+def reduced(raw: dict[str, Any]) -> dict[str, Any] | None:
+    """An update that the library can't read, with a word for what is in it; None for one that is no new message."""
+    field = next((name for name in ("message", "channel_post") if isinstance(raw.get(name), dict)), None)
+    if field is None:
+        return None
+    message = raw[field]
+    kind = next((name for name in message if name not in _FRAME and name not in content.ABOUT), "")
+    frame = {name: message[name] for name in _FRAME if name in message}
+    return {"update_id": raw["update_id"], field: frame | {"text": content.unreadable(kind)}}
 
 
 def _moved(said: TelegramMessage, account: str) -> Moved | None:
@@ -79,35 +110,63 @@ def _moved(said: TelegramMessage, account: str) -> Moved | None:
 
 
 def _message(said: TelegramMessage, me: BotIdentity, account: str) -> Message | None:
-    attachments = tuple(_attachments(said))
-    if not (_text(said) or attachments) or _is_command_for_another(said, me):
+    found = [] if said.forward_origin else mentions(said, me)
+    text = content.markdown(said, salutations(said, found))
+    attachments = content.attachments(said)
+    if not (text or attachments or found) or is_for_another(said, me):
         return None
-    mentions = [] if said.forward_origin else _mentions(said, me)
+    answered = _answered(said)
     return Message(
         id=str(said.message_id),
         address=_address(said, account),
         sender=_sender(said),
-        text=_markdown(said, mentions),
+        text=text,
         sent_at=said.date,
         attachments=attachments,
         quote=_quote(said, me),
-        reply_to=str(answered.message_id) if (answered := _answered(said)) else None,
+        reply_to=str(answered.message_id) if answered else None,
         forwarded_from=_origin(said.forward_origin) if said.forward_origin else None,
-        mentions_me=bool(mentions) or _answers_me(said, me),
+        mentions_me=bool(found) or _answers_me(said, me),
+        album=said.media_group_id,
+        is_cut=content.is_cut(said),
     )
 
 
 def _edited(said: TelegramMessage, me: BotIdentity, account: str) -> Edited | None:
-    """None where only something else changed: a live location moved on, a poll was closed."""
-    if not _text(said) or _is_command_for_another(said, me):
+    """None where there is nothing to read, and for a live location, which moves on all the time."""
+    text = content.markdown(said, salutations(said, mentions(said, me)))
+    if said.location or not text or is_for_another(said, me):
         return None
-    return Edited(
-        id=str(said.message_id),
-        address=_address(said, account),
-        sender=_sender(said),
-        text=_markdown(said, _mentions(said, me)),
-        sent_at=said.edit_date or said.date,
-    )
+    return Edited(str(said.message_id), _address(said, account), _sender(said), text, said.edit_date or said.date)
+
+
+def _reacted(change: MessageReactionUpdated, account: str) -> Reacted | None:
+    """The reaction that was added, else that one was taken back; None where nobody says whose it is."""
+    who = _person(change.user) if change.user else _voice(change.actor_chat) if change.actor_chat else None
+    if who is None:
+        return None
+    added = next((one for one in change.new_reaction if one not in change.old_reaction), None)
+    address = Address("telegram", account, str(change.chat.id), _KINDS[change.chat.type])
+    return Reacted(str(change.message_id), address, who, _emoji(added) if added else "", change.date)
+
+
+def _emoji(reaction: ReactionType) -> str:
+    match reaction:
+        case ReactionTypeEmoji():
+            return reaction.emoji
+        case ReactionTypePaid():
+            return "⭐"
+    return "[an emoji of their own]"
+
+
+def _pressed(query: CallbackQuery, account: str, now: datetime) -> Pressed | None:
+    """None for a button of a game, or of a message that was sent in our name elsewhere."""
+    if query.message is None or query.data is None:
+        return None
+    # The library makes a message of it even where Telegram shows no more than its id and chat.
+    message = cast("TelegramMessage", query.message)
+    data = sanitize(query.data)
+    return Pressed(query.id, _address(message, account), _person(query.from_user), str(message.message_id), data, now)
 
 
 def _membership(change: ChatMemberUpdated, account: str) -> Membership | None:
@@ -139,14 +198,17 @@ def _address(said: TelegramMessage, account: str) -> Address:
 def _sender(said: TelegramMessage) -> Sender:
     """An anonymous admin and a channel speak with the voice of a chat; the user beside it is a stand-in."""
     if said.sender_chat:
-        return Sender(str(said.sender_chat.id), _title(said.sender_chat), is_shared=True)
-    if said.from_user:
-        return _person(said.from_user)
-    return Sender(str(said.chat.id), _title(said.chat), is_shared=True)
+        return _voice(said.sender_chat)
+    return _person(said.from_user) if said.from_user else _voice(said.chat)
 
 
 def _person(user: User) -> Sender:
     return Sender(str(user.id), sanitize(user.full_name), is_bot=user.is_bot)
+
+
+def _voice(chat: Chat) -> Sender:
+    """Whoever may speak in the name of ``chat``."""
+    return Sender(str(chat.id), _title(chat), is_shared=True)
 
 
 def _title(chat: Chat) -> str:
@@ -167,54 +229,7 @@ def _origin(origin: MessageOrigin) -> str:
     return "someone"
 
 
-# What ---------------------------------------------------------------------------------------------------------------
-
-
-def _text(said: TelegramMessage) -> str:
-    return said.text or said.caption or ""
-
-
-def _entities(said: TelegramMessage) -> tuple[MessageEntity, ...]:
-    return tuple(said.entities or said.caption_entities or ())
-
-
-def _markdown(said: TelegramMessage, mentions: list[Range]) -> str:
-    """The text without the mentions of us: with "@bot, " before it, or in its middle, it would read oddly."""
-    text = _text(said)
-    cuts = []
-    for start, end in mentions:
-        opens = not text[:start].strip()
-        if text[start - 1 : start].isspace() or opens:
-            rest = (_SALUTATION if opens else _SPACES).match(text, end)
-            end = rest.end() if rest else end
-        cuts.append((start, end))
-    return sanitize(as_markdown(text, _entities(said), cuts)).strip()
-
-
-def _mentions(said: TelegramMessage, me: BotIdentity) -> list[Range]:
-    """Where the text names us, as Telegram marked it: a name in code, in an address or in a longer name is none."""
-    text = _text(said)
-    ours = f"@{me.username}".lower()
-    found = []
-    for entity, (start, end) in located(text, _entities(said)):
-        named = text[start:end].lower()
-        if (entity.type == MessageEntity.MENTION and named == ours) or (
-            entity.type == MessageEntity.TEXT_MENTION and entity.user and str(entity.user.id) == me.id
-        ):
-            found.append((start, end))
-        elif entity.type == MessageEntity.BOT_COMMAND and named.endswith(ours):
-            found.append((end - len(ours), end))
-    return found
-
-
-def _is_command_for_another(said: TelegramMessage, me: BotIdentity) -> bool:
-    """Whether the text opens with "/command@otherbot"."""
-    text = _text(said)
-    for entity, (start, end) in located(text, _entities(said)):
-        if entity.type == MessageEntity.BOT_COMMAND and start == 0:
-            _, _, name = text[:end].partition("@")
-            return bool(name) and name.lower() != me.username.lower()
-    return False
+# What it answers ----------------------------------------------------------------------------------------------------
 
 
 def _answered(said: TelegramMessage) -> TelegramMessage | None:
@@ -224,51 +239,24 @@ def _answered(said: TelegramMessage) -> TelegramMessage | None:
 
 
 def _answers_me(said: TelegramMessage, me: BotIdentity) -> bool:
-    """A reply to a message of ours, unless it calls another bot by name (their names end in "bot")."""
+    """A reply to a message of ours, unless it calls another bot by name."""
     answered = _answered(said)
     if answered is None or answered.from_user is None or str(answered.from_user.id) != me.id:
         return False
-    text = _text(said)
-    named = [text[a:b] for entity, (a, b) in located(text, _entities(said)) if entity.type == MessageEntity.MENTION]
-    return not any(name.lower().endswith("bot") for name in named)
+    return not names_another(said)
 
 
 def _quote(said: TelegramMessage, me: BotIdentity) -> Quote | None:
     """What the sender marked in the message they answer, else that whole message, unless it is ours and so known."""
-    answered = _answered(said)
+    answered, elsewhere = _answered(said), said.external_reply
     author = _sender(answered) if answered else None
+    name = author.name if author else _origin(elsewhere.origin) if elsewhere else ""
     if said.quote:
-        name = author.name if author else _origin(said.external_reply.origin) if said.external_reply else ""
         return Quote(sanitize(said.quote.text), name)
-    if answered is None or author is None or author.id == me.id or not _text(answered):
-        return None
-    return Quote(sanitize(as_markdown(_text(answered), _entities(answered))), author.name)
-
-
-def _attachments(said: TelegramMessage) -> list[Attachment]:
-    """At most one: Telegram sends an album as several messages. An animation comes as a document as well."""
-    if said.photo:
-        photo = max(said.photo, key=lambda size: size.width * size.height)
-        return [Attachment("image", photo.file_id, "", photo.file_size, "image/jpeg")]
-    if said.voice:
-        return [Attachment("voice", said.voice.file_id, "", said.voice.file_size, _type(said.voice.mime_type))]
-    if said.video_note:
-        return [Attachment("video", said.video_note.file_id, "", said.video_note.file_size, "video/mp4")]
-    if said.sticker:
-        return [Attachment("sticker", said.sticker.file_id, "", said.sticker.file_size)]
-    if clip := said.video or said.animation:
-        return [Attachment("video", clip.file_id, _name(clip.file_name), clip.file_size, _type(clip.mime_type))]
-    if said.audio:
-        audio = said.audio
-        return [Attachment("audio", audio.file_id, _name(audio.file_name), audio.file_size, _type(audio.mime_type))]
-    if file := said.document:
-        return [Attachment("document", file.file_id, _name(file.file_name), file.file_size, _type(file.mime_type))]
-    return []
-
-
-def _type(media_type: str | None) -> str | None:
-    return _name(media_type) or None
-
-
-def _name(name: str | None) -> str:
-    return sanitize(name or "")
+    if said.reply_to_story:
+        return Quote("[story]", _title(said.reply_to_story.chat))
+    if answered is not None and author is not None:
+        text = "" if author.id == me.id else content.quotation(answered)
+    else:
+        text = content.summary(elsewhere) if elsewhere else ""
+    return Quote(text, name) if text else None

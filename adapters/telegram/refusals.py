@@ -16,6 +16,23 @@ _DEFAULT_WAIT = 5.0
 
 _LONGEST_QUOTE = 200
 
+_GONE = ("message to edit not found", "message can't be edited", "message_id_invalid", "message_edit_time_expired")
+
+_MENDS = (
+    ("bot was blocked by the user", "it can write there again once they unblock it"),
+    ("bot was kicked", "add it to the chat again"),
+    ("bot is not a member", "add it to the chat"),
+    ("chat not found", "a bot can't be the first to write: somebody has to write to it, or add it to the chat"),
+    ("not enough rights", "let the bot do that in the chat's permissions, or make it an administrator"),
+    ("have no rights to send", "let the bot do that in the chat's permissions, or make it an administrator"),
+    ("chat_write_forbidden", "let the bot do that in the chat's permissions, or make it an administrator"),
+    ("message thread not found", "the topic was deleted"),
+    ("topic_closed", "open the topic again, or make the bot an administrator"),
+    ("bad webhook", "webhook_url has to be an https address on port 443, 80, 88 or 8443 that leads here"),
+    ("file is too big", "Telegram hands out files of up to 20 MB to a bot"),
+)
+"""What to do about a refusal that somebody can do something about, by a piece of its description."""
+
 
 class Conflict(Unreachable):
     """409: somebody else takes the updates of this bot; ``webhook`` when Telegram itself pushes them to a URL."""
@@ -23,6 +40,10 @@ class Conflict(Unreachable):
     def __init__(self, reason: str, *, webhook: bool) -> None:
         super().__init__(reason)
         self.webhook = webhook
+
+
+class UnknownMethod(Rejected):
+    """404: the server is older than the method."""
 
 
 def true_status(status: int, body: bytes) -> int:
@@ -59,12 +80,17 @@ def refusal(method: str, status: int, body: bytes) -> AdapterError:
             return Ambiguous(f"{method}: {said}")
         case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return Unreachable(f"{method}: {said}")
+    if status == HTTPStatus.NOT_FOUND:
+        return UnknownMethod(f"{method}: {said}")
     if moved := parameters.get("migrate_to_chat_id"):
         return ChatMoved(f"{method}: {said}; the chat is now {moved}", str(moved))
     # The server's words for formatting it can't take all hold this stem: "can't parse entities", "entity URL … is
     # invalid", ENTITY_TEXT_INVALID.
-    formatting = status == HTTPStatus.BAD_REQUEST and "entit" in said.lower()
-    return Rejected(f"{method}: {said}", formatting=formatting)
+    words = said.lower()
+    formatting = status == HTTPStatus.BAD_REQUEST and "entit" in words
+    gone = method.startswith("edit") and any(stem in words for stem in _GONE)
+    mend = next((f" ({mend})" for stem, mend in _MENDS if stem in words), "")
+    return Rejected(f"{method}: {said}{mend}", formatting=formatting, gone=gone)
 
 
 def _conflict(said: str) -> Conflict:

@@ -1,8 +1,8 @@
 """A scripted OpenAI-compatible model server on loopback: real HTTP, no model.
 
-It answers ``/v1/chat/completions`` (streamed or whole), ``/v1/embeddings`` and ``/v1/models``, records what it was
-sent, and can fail, stall, cut, hang up, wait or dawdle in every way that real servers do. It speaks for itself: it
-shares no code with the clients that it tests.
+It answers ``/v1/chat/completions`` (streamed or whole), ``/v1/embeddings``, ``/v1/audio/transcriptions`` and
+``/v1/models``, records what it was sent, and can fail, stall, cut, hang up, wait or dawdle in every way that real
+servers do. It speaks for itself: it shares no code with the clients that it tests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Reply:
     ``whole`` answers with one JSON object even to a streamed request. The troubles: ``wait`` blocks before the first
     byte until ``ModelServer.release``; after ``stall_after`` or ``cut_after`` pieces the stream stalls until the client
     leaves, or ends by a closed connection; ``drop`` closes it before any answer; ``pause`` seconds pass before each
-    piece. For embeddings ``body`` is the whole answer, None for the vectors that ``vector_of`` gives.
+    piece. For embeddings and transcripts ``body`` is the whole answer, None for the vectors that ``vector_of`` gives
+    and for ``text`` as what was heard.
     """
 
     text: str = ""
@@ -79,7 +80,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What was sent to the server. Header names are in lower case."""
+    """What was sent to the server. Header names are in lower case.
+
+    ``data`` are the bytes of the body; of a form the fields are in ``body`` and ``data`` are the bytes of its file.
+    """
 
     body: Json
     data: bytes
@@ -122,6 +126,7 @@ class ModelServer:
         app = web.Application(client_max_size=64 << 20)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_post("/v1/embeddings", self._embed)
+        app.router.add_post("/v1/audio/transcriptions", self._transcribe)
         app.router.add_get("/v1/models", self._list)
         self._loop = asyncio.get_running_loop()
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -176,14 +181,30 @@ class ModelServer:
             return _refusal(reply)
         if reply.raw is not None:
             return await self._stream(request, reply, recorded.body)
-        body = embeddings(recorded.body) if reply.body is None else reply.body
-        text = body if isinstance(body, str) else json.dumps(body)
-        return web.Response(text=text, content_type="application/json", headers=reply.headers)
+        return _answer(reply, embeddings(recorded.body))
 
-    async def _taken(self, request: web.Request) -> tuple[Recorded, Reply]:
+    async def _transcribe(self, request: web.Request) -> web.StreamResponse:
+        fields = await request.post()
+        file = fields["file"]
+        assert isinstance(file, web.FileField), "the recording is no file of the form"
+        named: Json = {name: value for name, value in fields.items() if isinstance(value, str)}
+        with file.file as recording:
+            form = (named | {"file": file.filename, "type": file.content_type}, recording.read())
+        _, reply = await self._taken(request, form)
+        if reply.status != 200:
+            return _refusal(reply)
+        ending = file.filename.rpartition(".")[2]
+        if ending not in HEARD:
+            told = f"Unrecognized file format. Supported formats: {list(HEARD)}"
+            return _refusal(Reply(status=400, body={"error": {"message": told, "type": "invalid_request_error"}}))
+        return _answer(reply, transcript(reply))
+
+    async def _taken(self, request: web.Request, form: tuple[Json, bytes] | None = None) -> tuple[Recorded, Reply]:
         """Record a request and choose its reply, after the wait that the reply asks for."""
-        data = await request.read()
-        recorded = Recorded(json.loads(data), data, {k.lower(): v for k, v in request.headers.items()})
+        if form is None:
+            data = await request.read()
+            form = json.loads(data), data
+        recorded = Recorded(*form, {k.lower(): v for k, v in request.headers.items()})
         async with self._arrived:
             self.requests.append(recorded)
             self._arrived.notify_all()
@@ -240,6 +261,25 @@ def _in_order(replies: Iterable[Reply]) -> Callable[[Recorded], Reply]:
 def _refusal(reply: Reply) -> web.Response:
     text = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
     return web.Response(status=reply.status, text=text, headers=reply.headers)
+
+
+def _answer(reply: Reply, usual: Json) -> web.Response:
+    body = usual if reply.body is None else reply.body
+    text = body if isinstance(body, str) else json.dumps(body)
+    return web.Response(text=text, content_type="application/json", headers=reply.headers)
+
+
+HEARD = ("flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "ogg", "wav", "webm")
+"""The endings that OpenAI's reference names; what a file holds is not looked at."""
+
+
+def transcript(reply: Reply) -> Json:
+    """What was heard, with the tokens that it took; a model that is paid by the second counts none."""
+    if reply.usage is None:
+        return {"text": reply.text, "usage": {"type": "duration", "seconds": 12}}
+    given, made, _ = reply.usage
+    counts = {"input_tokens": given, "output_tokens": made, "total_tokens": given + made}
+    return {"text": reply.text, "usage": {"type": "tokens", **counts}}
 
 
 DIMS = 8

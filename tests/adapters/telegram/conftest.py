@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -28,6 +29,16 @@ class Naps:
         if len(self.taken) >= self.limit:
             await asyncio.Event().wait()
         await asyncio.sleep(0)
+
+
+@dataclass
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    seconds: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
 
 
 @dataclass
@@ -59,14 +70,19 @@ def naps() -> Naps:
     return Naps()
 
 
-def settings_for(api: TelegramApi, token: str | None = None, *, answer_seconds: float = 20) -> TelegramSettings:
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def settings_for(api: TelegramApi, token: str | None = None, **settings: Any) -> TelegramSettings:
     secret = SecretStr(token or api.token)
-    return TelegramSettings(token=secret, base_url=api.url, poll_seconds=1, answer_seconds=answer_seconds)
+    return TelegramSettings(token=secret, base_url=api.url, poll_seconds=1, **settings)
 
 
 @pytest.fixture
-async def adapter(api: TelegramApi, naps: Naps) -> AsyncIterator[TelegramAdapter]:
-    adapter = TelegramAdapter("main", settings_for(api), sleep=naps, random=lambda: 0.5)
+async def adapter(api: TelegramApi, naps: Naps, clock: Clock) -> AsyncIterator[TelegramAdapter]:
+    adapter = TelegramAdapter("main", settings_for(api), sleep=naps, random=lambda: 0.5, monotonic=clock)
     yield adapter
     await adapter.close()
 

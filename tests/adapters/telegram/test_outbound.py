@@ -1,4 +1,7 @@
-"""What we send: entities, replies, threads, edits, typing and files, and what each failure means."""
+"""What we send: limits, replies and threads, what each failure means, and files that are fetched.
+
+What Markdown becomes is in tests/adapters/golden and test_properties, files that are sent in test_files.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from adapters.errors import AdapterError, Ambiguous, AuthFailed, ChatMoved, RateLimited, Rejected, Unreachable
 from adapters.markdown import parse
 from adapters.message import Address, Part
-from adapters.split import split
 from adapters.telegram import TelegramAdapter, check_token
 from adapters.telegram.entities import rendered
-from adapters.text import FormattedText, Span, utf16_length
+from adapters.text import FormattedText, Span
 from tests.adapters.telegram.conftest import settings_for
 from tests.fakes.telegram_api import ANN, TOKEN, Fault, TelegramApi
 
@@ -36,36 +36,6 @@ def entity(kind: str, offset: int, length: int, **more: str) -> Json:
     return {"type": kind, "offset": offset, "length": length} | more
 
 
-@pytest.mark.parametrize(
-    ("markdown", "text", "entities"),
-    [
-        ("plain", "plain", []),
-        ("👋 **b**", "👋 b", [entity("bold", 3, 1)]),
-        ("**👋** 🎩", "👋 🎩", [entity("bold", 0, 2)]),
-        ("# T **b**", "T b", [entity("bold", 0, 3)]),
-        ("***x***", "x", [entity("italic", 0, 1), entity("bold", 0, 1)]),
-        ("~~s~~ `c`", "s c", [entity("strikethrough", 0, 1), entity("code", 2, 1)]),
-        ("```py\nx\n```", "x", [entity("pre", 0, 1, language="py")]),
-        ("```\nx\n```", "x", [entity("pre", 0, 1)]),
-        ("[l](https://ex.test/a_b)", "l", [entity("text_link", 0, 1, url="https://ex.test/a_b")]),
-        ("https://ex.test/a_b", "https://ex.test/a_b", []),
-        ("> q\n> > deep **b**", "q\ndeep b", [entity("blockquote", 0, 8), entity("bold", 7, 1)]),
-        ("> " + "q" * 700, "q" * 700, [entity("expandable_blockquote", 0, 700)]),
-        ("**`x`**", "x", [entity("bold", 0, 1), entity("code", 0, 1)]),
-    ],
-)
-async def test_markdown_arrives_as_entities(
-    api: TelegramApi, adapter: TelegramAdapter, markdown: str, text: str, entities: list[Json]
-) -> None:
-    receipt = await adapter.send(part(markdown), "key")
-    (sent,) = api.sent
-    assert receipt.message_id == str(sent.id)
-    assert (sent.text, sent.entities) == (text, entities)
-    (call,) = api.called("sendMessage")
-    assert call["link_preview_options"] == {"is_disabled": True}
-    assert "parse_mode" not in call
-
-
 async def test_marks_inside_code_are_left_out(api: TelegramApi, adapter: TelegramAdapter) -> None:
     spans = (Span("pre", 0, 4, "py"), Span("bold", 1, 2), Span("link", 2, 3, "https://ex.test"))
     await adapter.send(Part(ANN_CHAT, FormattedText("code", spans)), "key")
@@ -78,21 +48,6 @@ def test_of_too_many_entities_links_stay() -> None:
     assert len(entities) == 100
     assert entities[-1].url == "https://ex.test"
     assert [e.offset for e in entities] == sorted(e.offset for e in entities)
-
-
-@given(st.text(st.sampled_from("ab 👋🎩*_`~[]()\n->#1.h"), max_size=150))
-@settings(max_examples=200, deadline=None)
-def test_entities_stay_in_the_text_and_never_cross(markdown: str) -> None:
-    for piece in split(parse(markdown), 40, lambda text: utf16_length(text.plain)):
-        text, entities = rendered(piece)
-        ends: list[int] = []
-        for found in entities:
-            start, end = found.offset, found.offset + found.length
-            assert 0 <= start < end <= utf16_length(text)
-            text.encode("utf-16-le")[2 * start : 2 * end].decode("utf-16-le")
-            ends = [outer for outer in ends if outer > start]
-            assert not ends or end <= ends[-1]
-            ends.append(end)
 
 
 async def test_a_reply_in_a_topic(api: TelegramApi, adapter: TelegramAdapter) -> None:
@@ -125,30 +80,15 @@ async def test_a_blank_message_is_no_call(api: TelegramApi, adapter: TelegramAda
     assert not api.calls
 
 
-async def test_an_edit_shows_the_new_text(api: TelegramApi, adapter: TelegramAdapter) -> None:
-    receipt = await adapter.send(part("one"), "1")
-    assert receipt.message_id
-    await adapter.edit(part("**two** 👋"), receipt.message_id)
-    await adapter.edit(part("**two** 👋"), receipt.message_id)
-    assert api.sent[0].texts == ["one", "two 👋"]
-    assert api.sent[0].entities == [entity("bold", 0, 3)]
-    with pytest.raises(Rejected, match="message to edit not found"):
-        await adapter.edit(part("x"), "999")
-
-
-async def test_typing_is_shown_and_never_fails(api: TelegramApi, adapter: TelegramAdapter) -> None:
-    await adapter.typing(ANN_CHAT)
-    assert api.actions == [(7, "typing")]
-    await adapter.typing(Address("telegram", "main", "4711", "direct"))
-    await api.stop()
-    await adapter.typing(ANN_CHAT)
-
-
 @pytest.mark.parametrize(
     ("fault", "error", "says"),
     [
         (Fault(400, "Bad Request: chat not found"), Rejected, "chat not found"),
-        (Fault(403, "Forbidden: bot was blocked by the user"), Rejected, "blocked by the user"),
+        (Fault(400, "Bad Request: chat not found"), Rejected, "somebody has to write to it"),
+        (Fault(400, "Bad Request: TOPIC_CLOSED"), Rejected, "open the topic again"),
+        (Fault(400, "Bad Request: not enough rights to send text messages to the chat"), Rejected, "permissions"),
+        (Fault(403, "Forbidden: bot was blocked by the user"), Rejected, "once they unblock it"),
+        (Fault(403, "Forbidden: bot was kicked from the supergroup chat"), Rejected, "add it to the chat again"),
         (Fault(400, "Bad Request: upgraded", migrate_to_chat_id=-1007), ChatMoved, "the chat is now -1007"),
         (Fault(404, "Not Found"), Rejected, "404"),
         (Fault(413, "Request Entity Too Large"), Rejected, "413"),
@@ -252,6 +192,9 @@ async def test_a_file_comes_in_pieces_up_to_the_limit(api: TelegramApi, adapter:
         [piece async for piece in adapter.fetch("F", 1000)]
     with pytest.raises(Rejected, match="wrong file_id"):
         [piece async for piece in adapter.fetch("gone", 1000)]
+    api.add_file("huge", bytes((20 << 20) + 1))
+    with pytest.raises(Rejected, match="files of up to 20 MB"):
+        [piece async for piece in adapter.fetch("huge", 1 << 30)]
 
 
 async def test_a_file_larger_than_it_was_said_to_be_is_refused(api: TelegramApi, adapter: TelegramAdapter) -> None:
@@ -279,6 +222,8 @@ async def test_a_file_that_is_not_there(
 async def test_who_a_token_belongs_to(api: TelegramApi) -> None:
     identity = await check_token(settings_for(api))
     assert (identity.id, identity.username, identity.name) == ("123456789", "limpet_bot", "Limpet")
+    assert identity.link == "https://t.me/limpet_bot"
+    assert (identity.can_join_groups, identity.can_read_all_group_messages) == (True, False)
 
 
 @pytest.mark.parametrize(

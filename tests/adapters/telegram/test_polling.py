@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from adapters.adapter import Health
 from adapters.errors import AuthFailed
 from adapters.message import Inbound, Message
 from adapters.telegram import TelegramAdapter
@@ -118,6 +120,63 @@ async def test_the_network_comes_up_after_us(
     ]
 
 
+async def test_what_an_operator_sees_of_lost_connections(api: TelegramApi, naps: Naps) -> None:
+    times = iter(datetime(2026, 11, 30, 12, tzinfo=UTC) + timedelta(seconds=n) for n in range(1000))
+    adapter = TelegramAdapter("main", settings_for(api), sleep=naps, now=lambda: next(times))
+    assert adapter.health == Health("starting")
+    api.fail("getMe", Fault(502, body=b"<html>"), times=3)
+    async with running(adapter, Received().accept):
+        await until(lambda: adapter.health.state == "connected")
+        first = adapter.health
+        assert (first.reconnects, first.detail) == (0, "@limpet_bot"), "what was never there was not lost"
+        assert first.heard_at is not None
+        for lost in (1, 2):
+            api.fail("getUpdates", Fault(drop=True), times=4)
+            api.says("hello")
+            await until(lambda lost=lost: adapter.health.reconnects == lost)  # type: ignore[misc]  # the loop's own
+        assert adapter.health.state == "connected"
+        assert adapter.health.heard_at is not None
+        assert adapter.health.heard_at > first.heard_at
+        seen = adapter.health.heard_at
+        await until(lambda: adapter.health.heard_at != seen)
+    assert (adapter.health.state, adapter.health.reconnects) == ("stopped", 2)
+    await adapter.close()
+
+
+async def test_several_bots_at_once(api: TelegramApi, caplog: pytest.LogCaptureFixture) -> None:
+    """One that fails stops none of the others."""
+    async with TelegramApi(token="987654321:AAotherotherotherotherotherotherother", username="work_bot") as other:
+        ours = TelegramAdapter("main", settings_for(api), sleep=Naps())
+        theirs = TelegramAdapter("work", settings_for(other), sleep=Naps())
+        broken = TelegramAdapter("old", settings_for(api, TOKEN[:-3] + "abc"), sleep=Naps())
+        mine, work = Received(), Received()
+        api.says("for main")
+        other.says("for work")
+        async with running(ours, mine.accept), running(theirs, work.accept):
+            with pytest.raises(AuthFailed):
+                await broken.run(Received().accept)
+            await api.wait_confirmed()
+            await other.wait_confirmed()
+            assert [adapter.health.detail for adapter in (ours, theirs)] == ["@limpet_bot", "@work_bot"]
+        assert [event.address.account for event in (*mine.events, *work.events)] == ["main", "work"]
+        assert (mine.texts, work.texts) == (["for main"], ["for work"])
+        for adapter in (ours, theirs, broken):
+            await adapter.close()
+
+
+async def test_a_slow_poll_is_lost_and_asked_again(api: TelegramApi, naps: Naps) -> None:
+    """A connection that died without a word, as behind a router that forgot it."""
+    adapter = TelegramAdapter("main", settings_for(api, answer_seconds=0.1), sleep=naps)
+    received = Received()
+    async with running(adapter, received.accept):
+        await until(lambda: adapter.health.state == "connected")
+        api.fail("getUpdates", Fault(delay=60), times=2)
+        api.says("hello")
+        await until(lambda: received.texts == ["hello"], seconds=15)
+    assert naps.taken
+    await adapter.close()
+
+
 async def test_pauses_grow_to_half_a_minute(api: TelegramApi, adapter: TelegramAdapter, naps: Naps) -> None:
     api.fail("getUpdates", Fault(500), Fault(502, body=b"<html>"), Fault(drop=True), times=5)
     async with running(adapter, Received().accept):
@@ -181,8 +240,9 @@ async def test_a_webhook_is_taken_away(api: TelegramApi, adapter: TelegramAdapte
     assert api.called("deleteWebhook") == [{"drop_pending_updates": "false"}]
 
 
-async def test_a_wrong_token_ends_it_at_once(api: TelegramApi, naps: Naps) -> None:
-    adapter = TelegramAdapter("main", settings_for(api, TOKEN[:-3] + "abc"), sleep=naps)
+@pytest.mark.parametrize("token", [TOKEN[:-3] + "abc", "what I was given abc"])
+async def test_a_wrong_token_ends_it_at_once(api: TelegramApi, naps: Naps, token: str) -> None:
+    adapter = TelegramAdapter("main", settings_for(api, token), sleep=naps)
     with pytest.raises(AuthFailed, match="ending in …abc"):
         await adapter.run(Received().accept)
     assert adapter.health.state == "failed"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import logging
+import socket
 import traceback
 from collections.abc import Iterator
 
 import pytest
+from pydantic import SecretStr
 
 from adapters.errors import AdapterError
 from adapters.message import Address, Part
@@ -97,6 +99,29 @@ async def test_polling_and_downloads_show_no_token(
     api.files.clear()
     assert "documents" in log.getvalue()
     assert SECRET not in log.getvalue() + details
+
+
+async def test_a_webhook_shows_no_token_and_no_secret_of_its_own(log: io.StringIO, api: TelegramApi) -> None:
+    """G-OPS-06: the library would log what it calls setWebhook with."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = "the-secret-of-the-webhook"
+    api.leads_to = f"http://127.0.0.1:{port}"
+    api.fail("setWebhook", Fault(400, f"Bad Request: bad webhook {own}"))
+    api.says("hello")
+    url = "https://bot.test/news"
+    settings = settings_for(api, webhook_url=url, webhook_port=port, webhook_secret=SecretStr(own))
+    adapter = TelegramAdapter("main", settings, sleep=Naps())
+    details = ""
+    async with running(adapter, Received(troubles=[OSError("full")]).accept):
+        await until(lambda: adapter.health.state == "retrying")
+        details = adapter.health.detail
+        await api.wait_confirmed()
+    await adapter.close()
+    assert "setWebhook" in log.getvalue()
+    assert SECRET not in log.getvalue() + details
+    assert own not in log.getvalue() + details
 
 
 async def test_a_wrong_token_is_not_shown_either(log: io.StringIO, api: TelegramApi) -> None:

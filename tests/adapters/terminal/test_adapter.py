@@ -87,7 +87,7 @@ async def test_it_is_an_adapter_and_a_narrator() -> None:
     adapter: Adapter = hub.adapter
     assert isinstance(adapter, Narrator)
     capabilities = adapter.capabilities
-    assert (capabilities.text_limit, capabilities.streams, capabilities.markup) == (0, True, False)
+    assert (capabilities.text_limit, capabilities.markup) == (0, False)
     assert adapter.measure(FormattedText("🐚🐚")) == 2
 
 
