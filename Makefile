@@ -55,13 +55,13 @@ $(VENV)/bin/python:
 		|| { echo "Limpet needs Python 3.11 or newer: make PYTHON=/path/to/python3.12 chat" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/chat.stamp: locks/chat.txt pyproject.toml | $(VENV)/bin/python
+$(VENV)/chat.stamp: locks/chat.txt pyproject.toml bot/version.py | $(VENV)/bin/python
 	@echo "Installing Limpet into $(VENV) (about a minute, once) …" >&2
 	$(PIP) install --quiet --require-hashes -r locks/chat.txt
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/test.stamp: locks/dev.txt pyproject.toml | $(VENV)/bin/python
+$(VENV)/test.stamp: locks/dev.txt pyproject.toml bot/version.py | $(VENV)/bin/python
 	$(PIP) install --quiet --require-hashes -r locks/dev.txt
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	@touch $@

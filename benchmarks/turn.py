@@ -303,9 +303,6 @@ class Door:
     async def typing(self, address: Address) -> None:
         """Shown to nobody."""
 
-    async def preview(self, address: Address, turn: str, delta: str) -> None:
-        """Shown to nobody."""
-
     def fetch(self, ref: str, limit: int) -> AsyncIterator[bytes]:
         raise NotImplementedError
 

@@ -34,12 +34,14 @@ class Decision(Enum):
     ALLOW = auto()
     PAIR = auto()
     """Not allowed yet: answer with a pairing code and nothing else."""
+    OVERHEAR = auto()
+    """Not said to us, where we may listen: something to know, and nothing to answer."""
     DENY = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``level`` is set when the decision is ALLOW; ``reason`` is one clause for the log and ``route explain``."""
+    """``reason`` is one clause for the log and ``route explain``; ``level`` is set when it is ALLOW or OVERHEAR."""
 
     decision: Decision
     reason: str
@@ -88,5 +90,5 @@ def _group(message: Message, chat: str, policy: Policy, level: Level | None) -> 
     if message.sender.is_shared:
         return Verdict(Decision.DENY, "the sender id is shared by several people")
     if policy.mention and not message.mentions_me:
-        return Verdict(Decision.DENY, "the message does not address us")
+        return Verdict(Decision.OVERHEAR, "the message does not address us", level or Level.GUEST)
     return Verdict(Decision.ALLOW, "the group is allowed", level or Level.GUEST)

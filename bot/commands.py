@@ -16,9 +16,9 @@ from adapters.message import Kind, Message
 from agents.agent import Agent, Thread
 from agents.errors import ModelError
 from agents.events import Event, Notice
-from agents.notebook import LEAST_AMONG_OTHERS, not_done, taken_back
 from agents.prefix import PrefixTooLong
 from agents.quoting import one_line
+from agents.taking_back import LEAST_AMONG_OTHERS, not_done, taken_back
 from agents.upkeep import KEPT
 from bot.errors import NotPermitted, UsageError
 from bot.metering import NOT_TODAY, keeper, refusal

@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 PERIOD_SECONDS = 1.0
+HEARD_SECONDS = 60.0
+"""How exactly it is written when a platform was last heard: a poll every half minute is not worth a write."""
 
 LEAST_ROOM = 16_000_000
 """Bytes: the journals of the databases grow to a few megabytes, and so does a day's log."""
@@ -47,7 +49,7 @@ def amiss(settings: Settings, home: Home) -> list[Finding]:
         Finding(f"{name} can't start: {problem.message}", problem.mend or "see: limpet config check")
         for name, problem in settings.degraded.items()
     ]
-    return [*channels, *speechless(settings, home), *unembedded(settings, home)]
+    return [*channels, *speechless(settings, home), *unembedded(settings, home), *deaf(settings, home)]
 
 
 def speechless(settings: Settings, home: Home) -> list[Finding]:
@@ -79,6 +81,16 @@ def unembedded(settings: Settings, home: Home) -> list[Finding]:
     return [Finding(f"{problem.message}, so {STAND_IN.format(name=name)}", problem.mend or "see: limpet config check")]
 
 
+def deaf(settings: Settings, home: Home) -> list[Finding]:
+    """That voice notes are not understood as the settings want it, and why, as far as that can be told from here."""
+    from bot.models import transcriber_obstacle
+
+    problem = transcriber_obstacle(settings, home)
+    if problem is None:
+        return []
+    return [Finding(f"voice notes can't be understood: {problem.message}", problem.mend or "see: limpet config check")]
+
+
 def cramped(home: Home) -> list[Finding]:
     """That the disk of ``home`` can't take what comes next; quotas are not known beforehand."""
     from bot.refusals import NO_PLACE, disk_of
@@ -100,7 +112,10 @@ def cramped(home: Home) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class ChannelHealth:
-    """What was last written of one channel; times are ISO 8601, None for never."""
+    """What was last written of one channel; times are ISO 8601, None for never.
+
+    ``heard_at`` is when the platform last answered, to the minute; ``reconnects`` are counted since the hub's start.
+    """
 
     channel: str
     account: str
@@ -109,6 +124,8 @@ class ChannelHealth:
     last_in: str | None
     last_out: str | None
     changed_at: str
+    reconnects: int
+    heard_at: str | None
 
 
 class HealthBoard:
@@ -143,21 +160,39 @@ class HealthBoard:
 
     async def _write(self, adapter: Adapter, health: Health) -> None:
         key = (adapter.channel, adapter.account)
-        if self._written.get(key) == health:
+        if (before := self._written.get(key)) is not None and _is_same(before, health):
             return
         async with self._state.transaction() as db:
             await db.execute(
-                "INSERT INTO health (channel, account, state, detail, changed_at) VALUES (?, ?, ?, ?, ?)"
+                "INSERT INTO health (channel, account, state, detail, changed_at, reconnects, heard_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT DO UPDATE SET state = excluded.state, detail = excluded.detail,"
-                " changed_at = excluded.changed_at",
-                (*key, health.state, health.detail, self._clock().isoformat()),
+                " changed_at = excluded.changed_at, reconnects = excluded.reconnects,"
+                " heard_at = ifnull(excluded.heard_at, heard_at)",
+                (
+                    *key,
+                    health.state,
+                    health.detail,
+                    self._clock().isoformat(),
+                    health.reconnects,
+                    health.heard_at.isoformat() if health.heard_at else None,
+                ),
             )
         self._written[key] = health
+
+
+def _is_same(before: Health, after: Health) -> bool:
+    """Whether nothing is new but that the platform was heard again, less than a minute later."""
+    if before.heard_at is None or after.heard_at is None:
+        return before == after
+    is_fresh = (after.heard_at - before.heard_at).total_seconds() < HEARD_SECONDS
+    return is_fresh and replace(after, heard_at=before.heard_at) == before
 
 
 async def read_health(state: State) -> list[ChannelHealth]:
     """The board, by channel and account."""
     rows = await state.rows(
-        "SELECT channel, account, state, detail, last_in, last_out, changed_at FROM health ORDER BY channel, account"
+        "SELECT channel, account, state, detail, last_in, last_out, changed_at, reconnects, heard_at FROM health"
+        " ORDER BY channel, account"
     )
     return [ChannelHealth(*row) for row in rows]

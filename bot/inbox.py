@@ -10,11 +10,13 @@ from __future__ import annotations
 import functools
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from adapters.message import Message, Part
+from adapters.message import Address, Edited, Message, Part
+from bot import overheard
+from bot.joining import belonging, gap, merged
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -25,12 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One accepted message. ``turn`` is stable across restarts; ``tries`` counts turns begun, this one included."""
+    """One accepted message. ``turn`` is stable across restarts; ``tries`` counts turns begun, this one included.
+
+    ``message`` is the whole of what was sent as one; ``pieces`` are what it came in, when that is more than one.
+    """
 
     turn: str
     session: str
     message: Message
     tries: int
+    pieces: tuple[Item, ...] = ()
 
 
 @functools.cache
@@ -38,6 +44,15 @@ def _messages() -> TypeAdapter[Message]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(Message)
+
+
+_ITEMS = "SELECT turn, session, event, tries, received_at FROM inbox WHERE"
+_WAITING = "session = ? AND owner = ? AND joins IS NULL AND NOT done"
+
+
+def _item(row: Sequence[Any]) -> Item:
+    turn, session, event, tries, _ = row
+    return Item(turn, session, _messages().validate_json(event), tries)
 
 
 class SqliteInbox:
@@ -59,7 +74,7 @@ class SqliteInbox:
 
     async def put(self, message: Message, session: str) -> bool:
         """Store ``message`` durably; False when it was stored before (a replay is a no-op)."""
-        address = message.address
+        address, now = message.address, self._clock().isoformat()
         async with self._state.transaction() as db:
             cursor = await db.execute(
                 "INSERT OR IGNORE INTO inbox"
@@ -74,55 +89,83 @@ class SqliteInbox:
                     session,
                     _messages().dump_json(message).decode(),
                     self._owner,
-                    self._now(),
+                    now,
                 ),
             )
             await db.execute(
                 "UPDATE health SET last_in = ? WHERE channel = ? AND account = ?",
-                (self._now(), address.channel, address.account),
+                (now, address.channel, address.account),
             )
-            return cursor.rowcount == 1
+        await self._state.durable()
+        return cursor.rowcount == 1
 
     async def waits(self, session: str) -> bool:
         """Whether there is something to claim in a session."""
-        sql = "SELECT 1 FROM inbox WHERE session = ? AND NOT done AND owner = ? LIMIT 1"
-        return await self._state.row(sql, session, self._owner) is not None
+        return await self._state.row(f"{_ITEMS} {_WAITING} LIMIT 1", session, self._owner) is not None
+
+    async def unfinished(self, session: str) -> float:
+        """Seconds until what would be claimed next has all that was sent as one with it, as far as can be told."""
+        first = await self._state.row(f"{_ITEMS} {_WAITING} ORDER BY id LIMIT 1", session, self._owner)
+        if first is None or _item(first).tries or not gap(_item(first).message):
+            return 0.0
+        rows = await self._state.rows(f"{_ITEMS} {_WAITING} ORDER BY id", session, self._owner)
+        messages = [_item(row).message for row in rows]
+        last = [0, *(index + 1 for index in belonging(messages[0], messages[1:]))][-1]
+        since = (self._clock() - datetime.fromisoformat(rows[last][-1])).total_seconds()
+        return max(0.0, gap(messages[last]) - max(0.0, since))
 
     async def claim(self, session: str) -> Item | None:
-        """The oldest unanswered message of a session, its ``tries`` raised durably; None when there is none."""
+        """The oldest unanswered message of a session, its ``tries`` raised; None when there is none.
+
+        What was sent as one with it is claimed with it, and stays with it: what comes later is another message.
+        """
+        oldest = f"UPDATE inbox SET tries = tries + 1 WHERE id = (SELECT id FROM inbox WHERE {_WAITING} ORDER BY id"  # noqa: S608 - constants
         async with self._state.transaction() as db:
             rows = await db.execute_fetchall(
-                "UPDATE inbox SET tries = tries + 1 WHERE id ="
-                " (SELECT id FROM inbox WHERE session = ? AND NOT done AND owner = ? ORDER BY id LIMIT 1)"
-                " RETURNING turn, session, event, tries",
-                (session, self._owner),
+                f"{oldest} LIMIT 1) RETURNING turn, session, event, tries, received_at", (session, self._owner)
             )
-        for turn, of_session, event, tries in rows:
-            return Item(turn, of_session, _messages().validate_json(event), tries)
-        return None
+            if not rows:
+                return None
+            item = _item(rows[0])
+            return await self._whole(db, item) if gap(item.message) else item
+
+    async def _whole(self, db: Any, first: Item) -> Item:
+        """``first`` with the pieces that were sent as one with it."""
+        if first.tries == 1:
+            rows = await db.execute_fetchall(
+                f"{_ITEMS} {_WAITING} AND turn <> ? ORDER BY id", (first.session, self._owner, first.turn)
+            )
+            later = list(map(_item, rows))
+            for index in belonging(first.message, [item.message for item in later]):
+                await db.execute("UPDATE inbox SET joins = ? WHERE turn = ?", (first.turn, later[index].turn))
+        rest = await db.execute_fetchall(f"{_ITEMS} joins = ? AND NOT done ORDER BY id", (first.turn,))
+        pieces = (first, *map(_item, rest))
+        return replace(first, message=merged([piece.message for piece in pieces]), pieces=pieces)
 
     async def following(self, item: Item) -> list[Item]:
         """What waits in the session behind ``item``, oldest first."""
         rows = await self._state.rows(
-            "SELECT turn, session, event, tries FROM inbox WHERE session = ? AND NOT done AND owner = ?"
-            " AND id > (SELECT id FROM inbox WHERE turn = ?) ORDER BY id",
+            f"{_ITEMS} {_WAITING} AND id > (SELECT id FROM inbox WHERE turn = ?) ORDER BY id",  # noqa: S608 - constants
             item.session,
             self._owner,
             item.turn,
         )
-        return [Item(turn, of, _messages().validate_json(event), tries) for turn, of, event, tries in rows]
+        return list(map(_item, rows))
 
-    async def done(self, item: Item, parts: Sequence[Part], joined: Sequence[Item] = ()) -> bool:
+    async def done(self, item: Item, parts: Sequence[Part], joined: Sequence[Item] = (), heard: int = 0) -> bool:
         """In one transaction: the answer's parts are to be sent, and the message is answered, as are those ``joined``.
 
-        False, and nothing done, for one that was answered or given up before.
+        What was overheard up to ``heard`` was known to the answer, and is forgotten. False, and nothing done, for a
+        message that was answered or given up before.
         """
         async with self._state.transaction() as db:
             if not await self._close(db, item.turn):
                 return False
-            for one in joined:
+            for one in (*item.pieces[1:], *joined):
                 await self._close(db, one.turn)
             await self._outbox.add(db, item.turn, parts)
+            if heard:
+                await overheard.forget(db, item.session, heard)
             return True
 
     async def move(self, item: Item, session: str) -> bool:
@@ -134,21 +177,45 @@ class SqliteInbox:
             cursor = await db.execute(
                 "UPDATE inbox SET session = ?, tries = tries - 1 WHERE turn = ? AND NOT done", (session, item.turn)
             )
+            await db.execute("UPDATE inbox SET session = ? WHERE joins = ? AND NOT done", (session, item.turn))
             return bool(cursor.rowcount)
 
-    async def give_up(self, session: str, sender: str | None) -> list[Item]:
-        """End what ``sender`` (None: anyone) has waiting in a session, unanswered; returns it, oldest first."""
+    async def amend(self, edited: Edited) -> bool:
+        """A message that no turn was begun on says something else now; False where that is too late, or not known."""
+        return await self._replace(edited.address, edited.id, edited.text)
+
+    async def retract(self, address: Address, message: str) -> bool:
+        """A message that no turn was begun on is not to be answered; False where that is too late, or not known."""
+        return await self._replace(address, message, None)
+
+    async def _replace(self, address: Address, message: str, text: str | None) -> bool:
         async with self._state.transaction() as db:
             rows = await db.execute_fetchall(
-                "SELECT turn, session, event, tries FROM inbox WHERE session = ? AND NOT done AND owner = ?"
-                " ORDER BY id",
-                (session, self._owner),
+                f"{_ITEMS} channel = ? AND account = ? AND chat = ? AND message = ?"
+                " AND joins IS NULL AND NOT done AND NOT tries",
+                (address.channel, address.account, address.chat, message),
             )
-            waiting = [Item(turn, of, _messages().validate_json(event), tries) for turn, of, event, tries in rows]
-            theirs = [item for item in waiting if sender in (None, item.message.sender.id)]
+            for item in map(_item, rows):
+                if text is None:
+                    await self._close(db, item.turn)
+                else:
+                    event = _messages().dump_json(replace(item.message, text=text)).decode()
+                    await db.execute("UPDATE inbox SET event = ? WHERE turn = ?", (event, item.turn))
+        if rows:
+            await self._state.durable()
+        return bool(rows)
+
+    async def give_up(self, session: str, sender: str | None) -> list[Item]:
+        """End what ``sender`` (None: anyone) has waiting in a session, durably unanswered; returns it, oldest first."""
+        async with self._state.transaction() as db:
+            rows = await db.execute_fetchall(
+                f"{_ITEMS} session = ? AND owner = ? AND NOT done ORDER BY id", (session, self._owner)
+            )
+            theirs = [item for item in map(_item, rows) if sender in (None, item.message.sender.id)]
             for item in theirs:
                 await self._close(db, item.turn)
-            return theirs
+        await self._state.durable()
+        return theirs
 
     async def _close(self, db: Any, turn: str) -> bool:
         """False when it was done before. The text goes: the transcript is the only copy of what was said."""
@@ -188,6 +255,3 @@ class SqliteInbox:
             "SELECT session FROM inbox WHERE NOT done AND owner = ? GROUP BY session ORDER BY min(id)", self._owner
         )
         return [session for (session,) in waiting]
-
-    def _now(self) -> str:
-        return self._clock().isoformat()

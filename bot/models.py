@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from agents.model import Model
     from agents.prices import Prices
+    from agents.transcription import Transcriber
     from bot.home import Home
     from bot.settings import Settings
     from workspaces.memory import Embedder
@@ -91,11 +92,11 @@ def model_of(agent: str, settings: Settings, home: Home, *, metered: Meter = _un
     Raises agents.errors.ModelError when no configured one can be built; an embedded model that nobody chose and that
     can't be used leaves the notes.
     """
-    from agents.notebook import HOW_TO_ADD_A_MODEL  # with the memory behind it: only for who is about to talk
-
     try:
         choices = choices_of(agent, settings, home)
         if not choices:
+            from agents.notebook import HOW_TO_ADD_A_MODEL  # with the memory behind it: only for who needs it
+
             return Chosen(None, None, HOW_TO_ADD_A_MODEL)
         model, misgiving = _built(choices, home, metered)
     except (MissingExtra, WeightsError) as error:
@@ -120,7 +121,8 @@ def prices_of(settings: Settings, home: Home) -> dict[str, Prices | None]:
     Two that are called alike and cost differently have no price: which of them answered can't be told.
     """
     agents = (in_order(own.model) for own in settings.agents.values())
-    names = {*in_order(settings.models.small), *settings.models.named()}.union((), *agents)
+    others = (*in_order(settings.models.small), *in_order(settings.voice.model))
+    names = {*others, *settings.models.named()}.union((), *agents)
     variables, weights = Environment.of(home).variables, WeightsStore(home.models)
     prices: dict[str, Prices | None] = {}
     for wanted in ((), *((name,) for name in names)):
@@ -193,6 +195,37 @@ def embedder_obstacle(settings: Settings, home: Home, environ: Mapping[str, str]
     except ModelError as error:  # it means nothing, or a model to talk with
         return Problem(error.what, error.mend or None)
     return obstacle(name, settings, home, environ)
+
+
+def transcriber_of(settings: Settings, home: Home) -> Transcriber | None:
+    """What listens to voice notes, None where nothing is to; one that can't be had says why whenever it is asked."""
+    if (name := settings.voice.model) is None:
+        return None
+    try:
+        return _transcriber(name, settings, home)
+    except ModelError as error:
+        from agents.transcription import Unavailable
+
+        return Unavailable(name, error)
+
+
+def transcriber_obstacle(settings: Settings, home: Home) -> Problem | None:
+    """Why nothing listens to voice notes though it is to, and the mend; None when nothing is known. Asks no server."""
+    if (name := settings.voice.model) is None:
+        return None
+    try:
+        _transcriber(name, settings, home)
+    except MissingKey:
+        return obstacle(name, settings, home)
+    except ModelError as error:
+        return Problem(error.what, error.mend or None)
+    return None
+
+
+def _transcriber(name: str, settings: Settings, home: Home) -> Transcriber:
+    from agents import transcription
+
+    return transcription.resolve(name, settings.models, Environment.of(home).variables, WeightsStore(home.models))
 
 
 def _without_package() -> Problem | None:

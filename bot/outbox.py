@@ -28,6 +28,7 @@ from workspaces.database import sqlite
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+    from bot.outgoing import Outgoing
     from bot.people import People
     from bot.state import State
 
@@ -44,6 +45,10 @@ UNSURE = (
     "If it is, ask me again.)"
 )
 """Said once a turn, where an adapter could not settle whether a part arrived."""
+
+_OPEN = "state IN ('pending', 'attempting')"
+_PENDING = f"{_OPEN} AND state = 'pending'"
+"""In the words of the index of what is open, or SQLite would not use it and look at all that was ever sent."""
 
 _UNSURE_PART = -1
 """Its number among the parts of its turn, of which it is thus the next to be sent. ``REPEATED`` has those below."""
@@ -66,6 +71,8 @@ class _Row:
     account: str
     part: Part
     tries: int
+    message_id: str | None
+    """The message that shows it already, and is to be edited; None where it is to be sent."""
 
     @property
     def key(self) -> str:
@@ -83,29 +90,66 @@ class SqliteOutbox:
         *,
         people: People,
         clock: Callable[[], datetime],
+        outgoing: Outgoing | None = None,
         failed: Failed | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        """``failed`` is told when a part could not be taken up; None writes it into the log."""
+        """``outgoing`` holds the bytes of what is sent as a file, None where nothing is.
+
+        ``failed`` is told when a part could not be taken up; None writes it into the log.
+        """
         self._state = state
         self._adapters = adapters
         self._owner = owner
         self._people = people
+        self._outgoing = outgoing
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._lanes = Lanes(self._send_next, failed=failed or _lane_failed)
 
     async def add(self, db: Any, turn: str, parts: Sequence[Part]) -> None:
-        """Insert the parts of a turn inside the caller's transaction; a turn that is there already stays as it is."""
+        """Insert the parts of a turn inside the caller's transaction; a turn that is there already stays as it is.
+
+        A part whose beginning was shown is edited in where it was, instead of being sent.
+        """
+        shown = dict(await db.execute_fetchall("DELETE FROM shown WHERE turn = ? RETURNING part, message_id", (turn,)))
         for number, part in enumerate(parts):
-            await self._insert(db, turn, number, part)
+            await self._insert(db, turn, number, part, shown.get(number))
+
+    async def show(self, turn: str, number: int, part: Part) -> str | None:
+        """Send ``part`` as what there is so far of a part of that number; the id of its message, which is kept.
+
+        None where the platform gave none. Raises ``adapters.errors``: nothing is tried again.
+        """
+        address = await self._people.newest(part.address)
+        adapter = self._adapters[address.channel, address.account]
+        receipt = await adapter.send(_readdressed(part, address), f"{turn}/{number}")
+        if receipt.message_id is not None:
+            async with self._state.transaction() as db:
+                await db.execute(
+                    "INSERT OR REPLACE INTO shown (turn, part, message_id, at) VALUES (?, ?, ?, ?)",
+                    (turn, number, receipt.message_id, self._clock().isoformat()),
+                )
+        return receipt.message_id
+
+    async def sent(self, address: Address, message_id: str) -> bool:
+        """Whether that message of a chat is one of ours."""
+        row = await self._state.row(
+            "SELECT 1 FROM outbox WHERE channel = ? AND account = ? AND message_id = ? AND lane = ? LIMIT 1",
+            address.channel,
+            address.account,
+            message_id,
+            await self._lane(address),
+        )
+        return row is not None
 
     async def put(self, turn: str, parts: Sequence[Part]) -> None:
         """Store and begin to send parts that belong to no inbox row (a pairing code)."""
         async with self._state.transaction() as db:
             await self.add(db, turn, parts)
+        await self._state.durable()
         await self.wake(parts)
 
     async def wake(self, parts: Sequence[Part]) -> None:
@@ -133,22 +177,29 @@ class SqliteOutbox:
                     if owner != self._owner and not is_alive(owner):
                         await self._take_over(db, channel, account, owner)
         waiting = await self._state.rows(
-            "SELECT lane, count(*) FROM outbox WHERE state = 'pending' AND owner = ? GROUP BY lane", self._owner
+            f"SELECT lane, count(*) FROM outbox WHERE {_PENDING} AND owner = ? GROUP BY lane",  # noqa: S608 - a constant
+            self._owner,
         )
         for name, _ in waiting:
             self._lanes.wake(name)
+        if self._outgoing is not None:
+            open_turns = await self._state.rows(f"SELECT DISTINCT turn FROM outbox WHERE {_OPEN}")  # noqa: S608
+            unanswered = await self._state.rows("SELECT turn FROM inbox WHERE NOT done")
+            await asyncio.to_thread(self._outgoing.sweep, [turn for (turn,) in (*open_turns, *unanswered)])
         return sum(count for _, count in waiting)
 
     async def _take_over(self, db: Any, channel: str, account: str, owner: str) -> None:
         theirs = (channel, account, owner)
         cut_off = await db.execute_fetchall(
-            "SELECT id, turn, part, body, repeat FROM outbox WHERE state = 'attempting'"
+            "SELECT id, turn, part, body, repeat, message_id FROM outbox WHERE state = 'attempting'"
             " AND channel = ? AND account = ? AND owner = ?",
             theirs,
         )
-        for row, turn, number, body, repeat in cut_off:
+        for row, turn, number, body, repeat, message_id in cut_off:
             part = _parts().validate_json(body)
-            if repeat:
+            if message_id is not None:  # an edit may be made twice
+                await db.execute("UPDATE outbox SET state = 'pending' WHERE id = ?", (row,))
+            elif repeat:
                 await db.execute("UPDATE outbox SET state = 'uncertain', body = '' WHERE id = ?", (row,))
                 await self._say_unsure(db, turn, number, part.address)
             else:
@@ -173,11 +224,11 @@ class SqliteOutbox:
     async def close(self, grace: float) -> None:
         await self._lanes.close(grace)
 
-    async def _insert(self, db: Any, turn: str, number: int, part: Part) -> None:
+    async def _insert(self, db: Any, turn: str, number: int, part: Part, message_id: str | None = None) -> None:
         address = part.address
         await db.execute(
-            "INSERT OR IGNORE INTO outbox (turn, part, lane, channel, account, body, owner, created_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO outbox (turn, part, lane, channel, account, body, owner, created_at, message_id)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 turn,
                 number,
@@ -187,6 +238,7 @@ class SqliteOutbox:
                 _parts().dump_json(part).decode(),
                 self._owner,
                 self._clock().isoformat(),
+                message_id,
             ),
         )
 
@@ -215,20 +267,29 @@ class SqliteOutbox:
         if not await self._begin(row):
             return True  # it was never committed, or somebody else has it: look again
         try:
-            receipt = await adapter.send(row.part, row.key)
+            if row.message_id is not None:
+                await adapter.edit(row.part, row.message_id)
+                message_id: str | None = row.message_id
+            else:
+                message_id = (await adapter.send(row.part, row.key)).message_id
         except AdapterError as error:
             return await self._refused(row, adapter, error)
-        await self._finish(row, "sent", message_id=receipt.message_id)
+        await self._finish(row, "sent", message_id=message_id)
         return True
 
     async def _begin(self, row: _Row) -> bool:
-        """Mark the part before the call; False when it is not there to be sent any more."""
+        """Mark the part durably before the call; False when it is not there to be sent any more."""
         async with self._state.transaction() as db:
             cursor = await db.execute(
                 "UPDATE outbox SET state = 'attempting', tries = tries + 1 WHERE id = ? AND state = 'pending'",
                 (row.id,),
             )
-            return cursor.rowcount == 1
+        try:
+            await self._state.durable()
+        except OSError as error:  # it was not sent, and nobody is to hear that it may have been
+            await self._again(row, str(error))
+            raise
+        return cursor.rowcount == 1
 
     async def _written(self, write: Callable[[], Awaitable[None]]) -> None:
         """What became of a call has to be on disk before the lane goes on, however long a full disk lasts."""
@@ -255,14 +316,17 @@ class SqliteOutbox:
                 plain = replace(row.part, text=FormattedText(row.part.text.plain))
                 await self._again(row, str(error), part=plain)
                 return True
-            case Ambiguous():
+            case Rejected() if row.message_id is not None:  # what showed its beginning is gone, or can't be edited
+                await self._again(row, str(error), anew=True)
+                return True
+            case Ambiguous() if row.message_id is None:
                 log.warning("send.uncertain", key=row.key, account=adapter.account, reason=str(error))
                 await self._finish(row, "uncertain", error=str(error))
                 return True
             case AuthFailed() | Absent():
                 await self._again(row, str(error))
                 return False
-            case _ if error.may_retry:
+            case _ if error.may_retry or row.message_id is not None:  # an edit that is made twice does no harm
                 await self._again(row, str(error))
                 await self._sleep(self._backoff(row.tries))
                 return True
@@ -282,7 +346,8 @@ class SqliteOutbox:
         return longest * (0.5 + self._rng.random() / 2)
 
     async def _next(self, name: str) -> _Row | None:
-        waiting = "SELECT id, turn, part, channel, account, body, tries FROM outbox WHERE state = 'pending'"
+        columns = "id, turn, part, channel, account, body, tries, message_id"
+        waiting = f"SELECT {columns} FROM outbox WHERE {_PENDING}"  # noqa: S608 - constants
         row = await self._state.row(
             f"{waiting} AND lane = ? AND owner = ? AND part >= ? ORDER BY part >= 0, id LIMIT 1",
             name,
@@ -292,19 +357,21 @@ class SqliteOutbox:
         if row is None:
             return None
         ahead = await self._state.row(f"{waiting} AND turn = ? AND part = ?", row[1], _ahead_of(row[2]))
-        row_id, turn, number, channel, account, body, tries = ahead or row
+        row_id, turn, number, channel, account, body, tries, message_id = ahead or row
         part = _parts().validate_json(body)
         part = _readdressed(part, await self._people.newest(part.address))
-        return _Row(row_id, turn, number, channel, account, part, tries)
+        return _Row(row_id, turn, number, channel, account, part, tries, message_id)
 
-    async def _again(self, row: _Row, error: str, *, part: Part | None = None) -> None:
-        """The part waits for its next try."""
+    async def _again(self, row: _Row, error: str, *, part: Part | None = None, anew: bool = False) -> None:
+        """The part waits for its next try; ``anew``: as a message of its own, whatever showed it before."""
         body = _parts().dump_json(part or row.part).decode()
+        message_id = None if anew else row.message_id
 
         async def write() -> None:
             async with self._state.transaction() as db:
                 await db.execute(
-                    "UPDATE outbox SET state = 'pending', error = ?, body = ? WHERE id = ?", (error, body, row.id)
+                    "UPDATE outbox SET state = 'pending', error = ?, body = ?, message_id = ? WHERE id = ?",
+                    (error, body, message_id, row.id),
                 )
 
         await self._written(write)
@@ -325,6 +392,8 @@ class SqliteOutbox:
                 )
 
         await self._written(write)
+        if row.part.files and self._outgoing is not None and not await self.unsent(row.turn):
+            await asyncio.to_thread(self._outgoing.drop, row.turn)
 
 
 def lane(address: Address) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import time, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -30,7 +30,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from adapters import registry
 from adapters.errors import MissingExtra
-from agents.settings import BudgetSettings, ModelNames, ModelsSettings
+from agents.settings import BudgetSettings, ModelName, ModelNames, ModelsSettings
 from agents.tools.settings import ToolSettings
 from bot import router
 from bot.access import DirectPolicy, Policy
@@ -182,6 +182,9 @@ class ChannelSettings(_Table, Generic[Options]):
         (), examples=[["-1001234567890"]], description='Groups it answers in, by chat id; "*" is any. Empty: none.'
     )
     require_mention: bool = Field(True, description="Whether a message in a group must address the bot to be answered.")
+    stream: bool = Field(
+        True, description="Whether an answer is shown while it is being written, where that is possible."
+    )
     options: Options
     """What the adapter itself can be told; in the file these keys stand beside the others."""
 
@@ -236,6 +239,44 @@ class BindingSettings(_Table):
         return router.Match(**self.model_dump(exclude={"agent"}))
 
 
+FileKind: TypeAlias = Literal["image", "audio", "voice", "video", "document", "sticker"]
+
+
+class MediaSettings(_Table):
+    """``[media]``: which of the files that come with messages are fetched."""
+
+    kinds: tuple[FileKind, ...] = Field(
+        default=get_args(FileKind),
+        examples=[["image", "voice", "document"]],
+        description="What is fetched; of anything else the agent only hears that it came.",
+    )
+    max_mb: float = Field(
+        default=20,
+        gt=0,
+        le=1_000,
+        description="The largest file that is fetched, in MB. Telegram hands out no more than 20.",
+    )
+    max_files: int = Field(default=10, ge=1, description="How many files of one message are fetched.")
+    timeout: float = Field(
+        default=60, gt=0, description="How long fetching the files of one message may take, in seconds."
+    )
+
+    @property
+    def max_bytes(self) -> int:
+        return int(self.max_mb * 1_000_000)
+
+
+class VoiceSettings(_Table):
+    """``[voice]``: how the agent comes to read what is said."""
+
+    model: ModelName | None = Field(
+        default=None,
+        examples=["openai/whisper-1"],
+        description="A model that writes down what is said in a voice note, as provider/model or the name of a "
+        "[models.<name>] table with the address of another server. Not set: the agent is told that it can't listen.",
+    )
+
+
 def _channel(section: Any, handler: Any) -> Any:
     """The section, its keys parted into the hub's own and those of the adapter that ``kind`` names."""
     if not isinstance(section, Mapping):
@@ -247,6 +288,9 @@ def _channel(section: Any, handler: Any) -> Any:
         model = registry.settings_model(kind)
     except MissingExtra as error:
         context = {"message": str(error), "mend": f"install it: {install_extra(error.extra)}"}
+        raise PydanticCustomError(UNAVAILABLE, "{message}", context) from error
+    except registry.BrokenAdapterError as error:
+        context = {"message": str(error), "mend": f"update {error.package}, or uninstall it"}
         raise PydanticCustomError(UNAVAILABLE, "{message}", context) from error
     common = ChannelSettings.model_fields.keys() - {"options"}
     parted: dict[str, Any] = {key: value for key, value in section.items() if key in common}
@@ -291,6 +335,10 @@ class Settings(BaseSettings):
     )
     budget: BudgetSettings = Field(default_factory=BudgetSettings, description="What the models may cost.")
     memory: MemorySettings = Field(default_factory=MemorySettings, description="How notes are indexed and found.")
+    media: MediaSettings = Field(
+        default_factory=MediaSettings, description="Which of the files that come with messages are fetched."
+    )
+    voice: VoiceSettings = Field(default_factory=VoiceSettings, description="How voice notes are understood.")
 
     _degraded: dict[str, Problem] = PrivateAttr(default_factory=dict)
     _warnings: tuple[Problem, ...] = PrivateAttr(())
@@ -347,6 +395,10 @@ class Settings(BaseSettings):
     def policies(self) -> Mapping[tuple[str, str], Policy]:
         """Who may talk where, by channel and account (the name of the section)."""
         return {(section.kind, name): section.policy for name, section in self.channels.items()}
+
+    def streams(self) -> frozenset[tuple[str, str]]:
+        """Where answers are shown while they are being written, by channel and account."""
+        return frozenset((section.kind, name) for name, section in self.channels.items() if section.stream)
 
     @property
     def default_agent(self) -> str:

@@ -8,7 +8,7 @@ adapter.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -17,21 +17,25 @@ from pathlib import Path
 import structlog
 
 from adapters.adapter import Adapter, Narrator, TurnReport
-from adapters.message import Address, Message
+from adapters.message import Address, File, Message
+from adapters.text import sanitize
 from agents.agent import Agent, Question
 from agents.errors import ModelError
 from agents.model import Failed
 from agents.quoting import Quotation, one_line
 from bot import commands, metering
-from bot.delivery import parts_of
+from bot.delivery import WHOLE, bounded, parts_of
 from bot.hindrance import Hindrance
 from bot.inbox import Item, SqliteInbox
 from bot.lanes import Lanes
 from bot.lock import Lock
-from bot.media import pictures
+from bot.media import Media
 from bot.outbox import SqliteOutbox
 from bot.outcome import EXIT_FAILURE, Outcome, apology, followed, is_among_owners
+from bot.outgoing import Outgoing
+from bot.overheard import Heard, Overheard
 from bot.router import Route
+from bot.streaming import Display, Hidden, Narrated, Stream
 from bot.usage import Ledger
 from workspaces.names import portable_name
 from workspaces.scope import Level
@@ -48,6 +52,12 @@ TYPING_SECONDS = 4.5
 TIRED = "I tried three times to answer this and never got to the end; I am sorry. Could you say it another way?"
 LONGEST_QUESTION = 60
 """Characters of a question that an answer to it names it by."""
+
+MOST_PIECES = 20
+"""How often more of a message that was sent in pieces is waited for."""
+
+PRESS = "press/"
+"""Begins the id of a message that is the press of a button: no platform knows it."""
 
 STOPPED = "Stopped."
 FORWARDED = "(I forward you this.)"
@@ -76,23 +86,33 @@ class Turns:
         agent: Callable[[str], Awaitable[Agent]],
         locks: Path,
         ledger: Ledger,
+        media: Media,
         hindrance: Hindrance,
+        overheard: Overheard,
+        outgoing: Outgoing,
+        streams: Collection[tuple[str, str]] = (),
         advice: Callable[[str], str | None] = lambda _: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """``admit`` decides anew who may talk, where to; ``locks`` is the folder of the sessions' locks.
 
-        ``ledger`` knows what the models cost. ``advice`` is how the agent of that name gets a model, None where it has
+        ``streams`` are the channels and accounts where an answer is shown while it is being written. ``ledger`` knows
+        what the models cost. ``advice`` is how the agent of that name gets a model, None where it has
         one.
         """
         self._inbox = inbox
         self._outbox = outbox
         self._adapters = adapters
+        self._narrators = {key: adapter for key, adapter in adapters.items() if isinstance(adapter, Narrator)}
         self._admit = admit
         self._agent = agent
         self._locks = locks
         self._ledger = ledger
+        self._media = media
         self._hindrance = hindrance
+        self._overheard = overheard
+        self._outgoing = outgoing
+        self._streams = streams
         self._advice = advice
         self._sleep = sleep
         self._running: dict[str, tuple[Item, asyncio.Task[Outcome | None]]] = {}
@@ -121,7 +141,11 @@ class Turns:
     async def _next(self, key: str) -> bool:
         if not await self._inbox.waits(key):  # the lane's last look: it needs no lock
             return False
-        async with self._alone(key):
+        for _ in range(MOST_PIECES):
+            if not (seconds := await self._inbox.unfinished(key)):
+                break
+            await self._sleep(seconds)
+        async with Lock(self._locks / f"{portable_name(key)}.lock"):  # also between processes
             item = await self._inbox.claim(key)
             if item is None:
                 return False
@@ -136,16 +160,6 @@ class Turns:
                 log.exception("turn.failed", turn=item.turn, tries=item.tries)
                 await self._sleep(float(item.tries))
             return True
-
-    @asynccontextmanager
-    async def _alone(self, session: str) -> AsyncIterator[None]:
-        """One turn of a session at a time, between processes as well."""
-        lock = Lock(self._locks / f"{portable_name(session)}.lock")
-        await lock.wait()
-        try:
-            yield
-        finally:
-            lock.release()
 
     async def _run(self, item: Item) -> Outcome | None:
         """One turn, which ``_stop`` can end; a cancellation from outside passes through to it.
@@ -207,15 +221,14 @@ class Turns:
             return NOTHING_RUNS if stop.tries == 1 else NOTHING_RUNS_NOW
         asked_at = stop.message.address.channel, stop.message.address.account
         item, task = self._running.get(session, (None, None))
-        if task is not None and item in given_up:
+        if task is not None and item is not None and item.turn in {one.turn for one in given_up}:
             task.cancel()
         told = False
         for item in given_up:
             address = item.message.address
-            adapter = self._adapters[address.channel, address.account]
-            if isinstance(adapter, Narrator):
+            if narrator := self._narrators.get((address.channel, address.account)):
                 told = told or (address.channel, address.account) == asked_at
-                await adapter.fail(address, item.message.id, STOPPED, EXIT_INTERRUPTED)
+                await narrator.fail(address, item.message.id, STOPPED, EXIT_INTERRUPTED)
         return "" if told else STOPPED
 
     async def _outcome(self, item: Item, adapter: Adapter) -> Outcome | None:
@@ -270,9 +283,11 @@ class Turns:
                 is_private = route.scope.level is Level.OWNER and message.address.kind == "direct"
                 return Outcome(answer=refusal if is_private else metering.NOT_TODAY, code=EXIT_FAILURE)
             async with _typing(adapter, message.address):
-                question = await self._question(item, route, adapter, agent)
-                async with aclosing(agent.answer(question)) as events:
-                    outcome = await followed(events, message, adapter, self._ledger.cost)
+                heard = await self._overheard.of(route.session) if item.tries == 1 else Heard()
+                question = await self._question(item, route, adapter, agent, heard.quotations)
+                async with aclosing(agent.answer(question)) as events, self._displayed(item, adapter) as display:
+                    outcome = await followed(events, message, adapter, display, self._ledger.cost)
+                outcome.heard = heard.last
         except ModelError as error:  # nothing was kept of the turn; and only a person can mend it
             log.warning("turn.no_model", turn=item.turn, agent=route.agent, reason=str(error))
             return Outcome(failure=Failed("refused", str(error)), is_kept=False)
@@ -291,12 +306,34 @@ class Turns:
         )
         return outcome
 
-    async def _question(self, item: Item, route: Route, adapter: Adapter, agent: Agent) -> Question:
-        """The message as its agent gets it, with its pictures, and what the same person says until it is answered."""
+    @asynccontextmanager
+    async def _displayed(self, item: Item, adapter: Adapter) -> AsyncIterator[Display]:
+        """Where the answer is shown while it is being written; when this ends nothing more is."""
+        address = item.message.address
+        key = (address.channel, address.account)
+        display: Display = Hidden()
+        if narrator := self._narrators.get(key):
+            display = Narrated(narrator, address, item.message.id)
+        elif key in self._streams:
+            display = Stream(item.turn, address, adapter, self._outbox, reply_to=_reply_to(item.message))
+        try:
+            yield display
+        finally:
+            await display.end()
+
+    async def _question(
+        self, item: Item, route: Route, adapter: Adapter, agent: Agent, heard: Sequence[Quotation] = ()
+    ) -> Question:
+        """The message as its agent gets it, with its files, and what the same person says until it is answered.
+
+        ``heard`` is what was said there and not to us.
+        """
         message = item.message
-        seen = await pictures(message, item.turn, adapter, agent.workspace.root, route.scope)
-        named = [f"[{' '.join((a.kind, one_line(a.name, 80))).strip()}]" for a in message.attachments]
-        text, quotations = _quoted(message, named if len(seen) < len(named) else [])
+        narrator = self._narrators.get((message.address.channel, message.address.account))
+        received = await self._media.received(
+            message, item.turn, adapter, agent=agent.name, root=agent.workspace.root, scope=route.scope
+        )
+        text, quotations = _quoted(message, [each.words for each in received if each.words])
         joined: dict[str, Question] = {}
 
         async def arrivals() -> Sequence[Question]:
@@ -317,27 +354,31 @@ class Turns:
             text=text,
             at=message.sent_at,
             sender=None if message.address.kind == "direct" else _name(message),
-            quotations=quotations,
-            may_interview=not isinstance(adapter, Narrator) or adapter.is_attended(message.address, message.id),
-            images=seen,
+            quotations=(*heard, *quotations),
+            may_interview=narrator is None or narrator.is_attended(message.address, message.id),
+            images=tuple(each.image for each in received if each.image is not None),
             kind=message.address.kind,
             arrivals=arrivals,
         )
 
+    def _kept_whole(self, item: Item, said: str) -> File:
+        return self._outgoing.keep(item.turn, 0, File("document", "", WHOLE), sanitize(said).encode())
+
     async def _finish(self, item: Item, adapter: Adapter, outcome: Outcome) -> None:
         """The answer is durable in the outbox and the message done, in one transaction; then it is sent."""
         message, failed = item.message, outcome.failure
-        narrator = adapter if isinstance(adapter, Narrator) else None
+        narrator = self._narrators.get((message.address.channel, message.address.account))
         said = outcome.answer if failed is None else apology(failed, outcome, message.address)
         if outcome.advice and narrator is None and is_among_owners(outcome, message.address):
             said = f"{said}\n\n{outcome.advice}"  # there is no other place to say it
-        reply_to = message.id if narrator or message.address.kind != "direct" else None
+        reply_to = message.id if narrator else _reply_to(message)
         parts = [] if narrator and failed else parts_of(said, message.address, adapter, reply_to)
+        parts = bounded(parts, adapter, lambda: self._kept_whole(item, said))
         if narrator:  # it may be shown when whoever asked has long left
             parts = [replace(part, question=one_line(message.text, LONGEST_QUESTION)) for part in parts]
         later = await self._inbox.following(item) if outcome.joined else ()
         joined = [one for one in later if one.turn in outcome.joined]
-        if not await self._inbox.done(item, parts, joined):
+        if not await self._inbox.done(item, parts, joined, outcome.heard):
             return  # it was given up meanwhile
         await self._outbox.wake(parts)
         if narrator is None:
@@ -364,6 +405,11 @@ class Turns:
             await narrator.done(one.message.address, one.message.id, TurnReport(parts=0))
 
 
+def _reply_to(message: Message) -> str | None:
+    """What an answer shows that it answers: where several people speak, and not the press of a button."""
+    return None if message.address.kind == "direct" or message.id.startswith(PRESS) else message.id
+
+
 def place(message: Message, session: str) -> str:
     """The key under which ``message`` waits its turn: its session's, or beside it for a command answered at once."""
     given = commands.given(message)
@@ -385,7 +431,7 @@ def _name(message: Message) -> str:
 def _quoted(message: Message, files: Sequence[str]) -> tuple[str, tuple[Quotation, ...]]:
     """The sender's own words, and what others wrote in the message: that is a quotation, never their own.
 
-    ``files`` are the names of what is attached: somebody else's, too, in what is forwarded.
+    ``files`` tell of what is attached: with somebody else's names and words, too, in what is forwarded.
     """
     text, quotations = "\n".join(part for part in (message.text, *files) if part), []
     if message.quote is not None:

@@ -117,6 +117,11 @@ class Workspace:
         days = [f"{scope.notes}{day.isoformat()}.md" for day in (today - timedelta(days=1), today)]
         return (_HOME, days) if scope.is_home else (_SHARED, [f"{scope.folder}MEMORY.md", *days])
 
+    @property
+    def awaits_interview(self) -> bool:
+        """Whether the first-run interview is still to be held."""
+        return os.path.exists(f"{self.root}/{INTERVIEW}")  # noqa: PTH110 - asked with each message
+
     def end_interview(self) -> None:
         """The interview was held, or the person would rather talk: it is not asked for again."""
         (self.root / INTERVIEW).unlink(missing_ok=True)

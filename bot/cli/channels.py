@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tomllib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Connect the bot to Telegram and the like.")
 
-NameArgument = Annotated[str, typer.Argument(help="telegram, or a name of your own with --kind.")]
+NameArgument = Annotated[str, typer.Argument(help="telegram, webhook, or a name of your own with --kind.")]
 
 
 @app.command("list")
@@ -45,7 +46,9 @@ def add(
     kind: Annotated[str | None, typer.Option(help="The platform, where the name is another.")] = None,
     token: Annotated[
         str | None,
-        typer.Option(help="The bot's token; better left out: it is asked for, or taken from the environment."),
+        typer.Option(
+            help="The bot's token or secret; better left out: it is asked for, or taken from the environment."
+        ),
     ] = None,
     extra: Annotated[
         list[str] | None, typer.Option("--set", help="A further setting of the channel, KEY=VALUE; may be repeated.")
@@ -54,45 +57,65 @@ def add(
 ) -> None:
     """Add an account, or give one a new token or setting. All is tried before anything is saved.
 
-    The token is kept in .env, not in the settings.
+    The token (of a webhook: the secret) is kept in .env, not in the settings.
     """
     from adapters import registry
     from bot.config import build, secret_variable
     from bot.config_file import read
-    from bot.environment import Environment, store
+    from bot.environment import Environment
     from bot.spelling import did_you_mean
     from bot.start_record import advice
 
     home: Home = ctx.obj
-    file, environment = read(home.config), Environment.of(home)
-    build(file, environment)  # a file that is wrong elsewhere is told of first
+    file = read(home.config)
+    build(file, Environment.of(home))  # a file that is wrong elsewhere is told of first
     written = file.data.get("channels", {})
     platform = kind or written.get(name, {}).get("kind", name)
     if platform not in registry.names():
         raise UsageError(f"no channel is called {platform!r}", did_you_mean(platform, registry.names()))
     sections = {"channels": {**written, name: {"kind": platform}}}
-    variable = secret_variable(("channels", name, "token"), sections)
-    assert variable is not None, "every platform of today has a token"
     own = dict(_setting(text) for text in extra or ())
     for key in own:
         if secret_variable(("channels", name, key), sections):
             raise UsageError(f"--set {key} would put a secret into the settings", "leave it out: it is asked for")
-    changes = _changes(name, platform, written, own, variable)
-    known = token or environment.get(variable)
-    _drafted(home, name, changes, variable, known or "not asked for yet")  # what is wrong with the rest is told first
-    secret, identity = _proven(home, name, changes, variable, known, is_given=token is not None)
-    draft = _drafted(home, name, changes, variable, secret)
-    if environment.get(variable) != secret:
-        store(home.env_file, variable, secret)
+    asked = _Secret.of(name, sections)
+    changes = _changes(name, platform, written, own, asked)
+    if asked is not None:
+        draft, identity = _with_secret(home, name, changes, asked, token)
+    elif token is not None:
+        raise UsageError(f"a channel of the kind {platform!r} has no token", "leave --token out")
+    else:
+        draft, identity = _without_secret(home, name, changes)
     draft.write()
-    if os.environ.get(variable) not in (None, "", secret):
-        output.note(f"The environment has another {variable}, and that wins.")
-    link = f"https://t.me/{identity.username}"
-    lines = [f"@{identity.username} is connected as channels.{name}; its token is {variable}.", f"Write to it: {link}"]
+    who = f"@{identity.username}" if identity.username else identity.name
+    where = f"; its {asked.field} is {asked.variable}" if asked is not None else ""
+    lines = [f"{who} is connected as channels.{name}{where}.", f"Write to it: {identity.link}"]
     lines.append(advice(home) or "It answers while this runs: limpet run")
     lines.append("It will give you a code; then: limpet pairing approve CODE --owner")
-    data = {"name": name, "kind": platform, "username": identity.username, "link": link}
+    data = {"name": name, "kind": platform, "username": identity.username, "link": identity.link}
     output.result("\n".join(lines), data, as_json=json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Secret:
+    """The setting without which a channel can't be: its key, its usual variable, and where it is from, in words."""
+
+    field: str
+    variable: str
+    description: str
+
+    @classmethod
+    def of(cls, name: str, sections: Mapping[str, Any]) -> _Secret | None:
+        """The first of a channel's secrets; None for one that has none."""
+        from bot.config import secret_variable
+        from bot.config_keys import field_at, secret_fields
+
+        for field in secret_fields(name, sections):
+            key = ("channels", name, field)
+            variable, setting = secret_variable(key, sections), field_at(key, sections)
+            if variable is not None and setting is not None:
+                return cls(field, variable, setting.description or "")
+        return None
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -107,40 +130,70 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _changes(
-    name: str, platform: str, written: Mapping[str, Any], extra: Mapping[str, Any], variable: str
+    name: str, platform: str, written: Mapping[str, Any], extra: Mapping[str, Any], asked: _Secret | None
 ) -> dict[Key, Any]:
     """What is set in the file: a new section, or only what differs in one that is there."""
     own = {**({"kind": platform} if platform != name else {}), **extra}
     if name not in written:
         return {("channels", name): own}
-    if "token" in written[name]:
-        own["token"] = f"${{{variable}}}"
+    if asked is not None and asked.field in written[name]:
+        own[asked.field] = f"${{{asked.variable}}}"
     return {("channels", name, key): value for key, value in own.items()}
 
 
-def _drafted(home: Home, name: str, changes: Mapping[Key, Any], variable: str, secret: str) -> Draft:
+def _drafted(home: Home, name: str, changes: Mapping[Key, Any], secrets: Mapping[str, str]) -> Draft:
     """The file with the channel, checked as a whole. Raises BotError where the channel could not be started."""
     from bot.config import Draft
 
-    draft = Draft.of(home, changes, {**os.environ, variable: secret})
+    draft = Draft.of(home, changes, {**os.environ, **secrets})
     if problem := draft.settings.degraded.get(name):
         raise BotError(problem.message, problem.mend)
     return draft
 
 
+def _without_secret(home: Home, name: str, changes: Mapping[Key, Any]) -> tuple[Draft, Any]:
+    """The checked settings, and whose the account is."""
+    from adapters.errors import AuthFailed
+
+    draft = _drafted(home, name, changes, {})
+    try:
+        return draft, asyncio.run(_identity(draft.settings.channels[name]))
+    except AuthFailed as error:
+        raise BotError(str(error)) from error
+
+
+def _with_secret(
+    home: Home, name: str, changes: Mapping[Key, Any], asked: _Secret, given: str | None
+) -> tuple[Draft, Any]:
+    """The same, with a secret that was tried and is kept in .env."""
+    from bot.environment import Environment, store
+
+    environment, variable = Environment.of(home), asked.variable
+    known = given or environment.get(variable)
+    _drafted(home, name, changes, {variable: known or "not asked for yet"})  # what is wrong with the rest comes first
+    secret, identity = _proven(home, name, changes, asked, known, is_given=given is not None)
+    draft = _drafted(home, name, changes, {variable: secret})
+    if environment.get(variable) != secret:
+        store(home.env_file, variable, secret)
+    if os.environ.get(variable) not in (None, "", secret):
+        output.note(f"The environment has another {variable}, and that wins.")
+    return draft, identity
+
+
 def _proven(
-    home: Home, name: str, changes: Mapping[Key, Any], variable: str, secret: str | None, *, is_given: bool
+    home: Home, name: str, changes: Mapping[Key, Any], asked: _Secret, secret: str | None, *, is_given: bool
 ) -> tuple[str, Any]:
-    """The token and whose it is, by the platform's word. A person is asked for one, again where it is refused."""
+    """The secret and whose it is, by the platform's word. A person is asked for one, again where it is refused."""
     from adapters.errors import AuthFailed
     from bot.environment import Environment
 
+    variable = asked.variable
     place = "" if is_given or not secret else f" (it is {variable} of {Environment.of(home).place(variable)})"
     while True:
-        secret = secret or output.ask(f"Token of the bot ({variable})", secret=True)
+        secret = secret or output.ask(f"{asked.field.capitalize()} of the bot ({variable})", secret=True)
         if not secret:
-            raise UsageError("no token was given", "Telegram's @BotFather gives one: /newbot")
-        section = _drafted(home, name, changes, variable, secret).settings.channels[name]
+            raise UsageError(f"no {asked.field} was given", asked.description)
+        section = _drafted(home, name, changes, {variable: secret}).settings.channels[name]
         try:
             return secret, asyncio.run(_identity(section))
         except AuthFailed as error:

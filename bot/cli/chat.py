@@ -10,6 +10,7 @@ import typer
 
 from bot.cli import output
 from bot.cli.options import AgentOption, JsonOption
+from bot.cli.spared import without_rich
 from bot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ async def _alone(settings: Settings, talk: _Talk) -> int:
     """Be a hub with this one terminal until the conversation ends."""
     import socket
 
+    without_rich()
     from adapters.terminal import to_peer
     from bot.app import Hub
     from bot.logs import configure

@@ -38,6 +38,7 @@ def check(ctx: typer.Context, json: JsonOption = False) -> int:
         *settings.warnings,
         *_model_problems(settings, home),
         *_embedder_problems(settings, home),
+        *_voice_problems(settings, home),
     ]
     if problems:
         lines = ["The settings can be used, but:", *map(str, problems)]
@@ -154,6 +155,14 @@ def _embedder_problems(settings: Settings, home: Home) -> Iterator[Problem]:
         yield _placed(("memory", "embedder"), problem, home)
 
 
+def _voice_problems(settings: Settings, home: Home) -> Iterator[Problem]:
+    """The model that is to understand voice notes and can't."""
+    from bot.models import transcriber_obstacle
+
+    if problem := transcriber_obstacle(settings, home):
+        yield _placed(_written_at(("voice", "model"), settings.voice.model, settings), problem, home)
+
+
 def _placed(key: Key, problem: Problem, home: Home) -> Problem:
     """``problem`` with the setting that it is about, and its line where the file has it."""
     from bot.config import set_by
@@ -223,7 +232,8 @@ def _model_names(settings: Settings) -> dict[Key, str]:
     tables: dict[Key, str] = {
         ("models", name, "model"): own.model for name, own in settings.models.named().items() if own.model
     }
-    return tables | _asked_models(settings)
+    listening: dict[Key, str] = {("voice", "model"): settings.voice.model} if settings.voice.model else {}
+    return tables | _asked_models(settings) | listening
 
 
 def _asked_models(settings: Settings) -> dict[Key, str]:
@@ -296,7 +306,7 @@ def _after_change(home: Home, path: Key, known: Container[object]) -> Iterator[s
     from bot.config import load, set_by
     from bot.config_file import dotted, read
     from bot.environment import Environment, references
-    from bot.health import speechless, unembedded
+    from bot.health import deaf, speechless, unembedded
     from bot.start_record import advice
 
     environment = Environment.of(home)
@@ -308,6 +318,8 @@ def _after_change(home: Home, path: Key, known: Container[object]) -> Iterator[s
         yield from (f"Note: {finding.what} — {finding.mend}" for finding in speechless(load(home), home))
     if path[0] == "memory":
         yield from (f"Note: {finding.what} — {finding.mend}" for finding in unembedded(load(home), home))
+    if path[0] in ("models", "voice"):
+        yield from (f"Note: {finding.what} — {finding.mend}" for finding in deaf(load(home), home))
     if path[0] == "agents" and len(path) > 1 and str(path[1]) not in known:
         yield f"{path[1]} is a new agent, with a memory of its own."
     if word := advice(home):

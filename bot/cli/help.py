@@ -1,21 +1,21 @@
 """The table of commands: what `limpet --help` prints, and where a command's name leads.
 
-Standard library only, so that the help is there at once. A test proves that the table is the real command tree.
+Imports nothing, so that the help is there at once. A test proves that the table is the real command tree.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
 class Entry:
-    """One command. ``verbs`` are its subcommands, none for a plain command; ``summary`` fits one line of the help."""
+    """One command. ``verbs`` are its subcommands, none for a plain command; ``summary`` fits one line of the help.
 
-    group: str
-    name: str
-    summary: str
-    verbs: tuple[str, ...] = ()
+    No dataclass: that import alone would cost more than all of the help.
+    """
+
+    __slots__ = ("group", "name", "summary", "verbs")
+
+    def __init__(self, group: str, name: str, summary: str, verbs: tuple[str, ...] = ()) -> None:
+        self.group, self.name, self.summary, self.verbs = group, name, summary, verbs
 
 
 COMMANDS = (
@@ -34,6 +34,7 @@ COMMANDS = (
         ("search", "get", "changes", "undo", "path", "status", "index", "rebuild", "watch", "bench"),
     ),
     Entry("Look", "status", "is all well? a verdict first"),
+    Entry("Look", "doctor", "the same, and the platforms are asked as well"),
     Entry("Look", "usage", "what the models were used for, and what it cost"),
     Entry("Look", "where", "the folders and files that are yours"),
     Entry("Look", "route", "why a message goes to which agent", ("explain",)),

@@ -84,8 +84,8 @@ def _account(settings: Settings, channel: str) -> str:
 
 async def _judge(settings: Settings, home: Home, message: Message) -> tuple[Verdict, Explanation | None]:
     from bot.access import Decision
-    from bot.app import Gate
     from bot.clock import now
+    from bot.gate import Gate
     from bot.people import People
     from bot.state import State
 
@@ -100,7 +100,8 @@ async def _judge(settings: Settings, home: Home, message: Message) -> tuple[Verd
 def _told(verdict: Verdict, explanation: Explanation | None) -> tuple[str, dict[str, object]]:
     access = {"decision": verdict.decision.name.lower(), "reason": verdict.reason}
     if explanation is None:
-        word = "gets a pairing code" if verdict.decision.name == "PAIR" else "is not answered"
+        words = {"PAIR": "gets a pairing code", "OVERHEAR": "is not answered, but known to the next answer there"}
+        word = words.get(verdict.decision.name, "is not answered")
         return f"The message {word}: {verdict.reason}.", {"access": access, "route": None, "bindings": []}
     route = explanation.route
     rows = [

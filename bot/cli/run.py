@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from bot.cli import output
+from bot.cli.spared import without_rich
 from bot.errors import HubRunning
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def command(ctx: typer.Context) -> int:
 
 
 async def _serve(settings: Settings, home: Home, record: StartRecord) -> int:
+    without_rich()
     import structlog
 
     from bot.app import Hub

@@ -27,7 +27,8 @@ class Channel:
     """A channel of the settings. Times are ISO 8601, None for never.
 
     ``state`` is the adapter's word while a hub runs, else "not running"; "can't start" where the settings lack
-    something, and "off" for one that is not enabled.
+    something, and "off" for one that is not enabled. ``heard_at`` is when the platform last answered, to the minute;
+    ``reconnects`` is how often it was lost and found again since the hub was started.
     """
 
     account: str
@@ -36,6 +37,8 @@ class Channel:
     detail: str
     last_in: str | None
     last_out: str | None
+    heard_at: str | None = None
+    reconnects: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -173,7 +176,10 @@ def _channels(settings: Settings, home: Home, stored: _Stored, *, is_running: bo
             state, detail = "can't start", settings.degraded[name].message
         elif is_running:
             detail = "added since the hub was started"
-        yield Channel(name, kind, state, detail, last.last_in if last else None, last.last_out if last else None)
+        if last is None:
+            yield Channel(name, kind, state, detail, None, None)
+        else:
+            yield Channel(name, kind, state, detail, last.last_in, last.last_out, last.heard_at, last.reconnects)
 
 
 def _models(settings: Settings, home: Home) -> dict[str, str | None]:

@@ -45,7 +45,9 @@ def _candidates(before: list[str], start: str, home: Home) -> Iterable[str]:
         case ["completion"]:
             return ["bash", "zsh", "fish"]
         case ["channels", "add"]:
-            return ["telegram"]
+            from adapters import registry
+
+            return registry.names()
         case ["channels", "remove"]:
             return list(_settings(home).get("channels", {}))
         case ["models", "pull"]:

@@ -101,6 +101,9 @@ def test_bots_and_shared_ids_are_not_people() -> None:
 
 def test_a_group_message_must_address_us_unless_the_gate_is_off() -> None:
     listed = Policy(groups=frozenset({"-100"}))
-    assert verdict(said(ANN, kind="group", chat="-100"), listed) == (DENY, None)
+    assert verdict(said(ANN, kind="group", chat="-100"), listed) == (Decision.OVERHEAR, Level.GUEST)
     assert verdict(said(ANN, kind="group", chat="-100", mentions_me=True), listed) == (ALLOW, Level.GUEST)
+    assert verdict(said(ANN, kind="group", chat="-200"), listed) == (DENY, None), "nothing is heard where none may talk"
+    assert verdict(said(replace(ANN, is_bot=True), kind="group", chat="-100"), listed) == (DENY, None)
+    assert verdict(said(replace(ANN, is_shared=True), kind="group", chat="-100"), listed) == (DENY, None)
     assert verdict(said(ANN, kind="group", chat="-100"), replace(listed, mention=False)) == (ALLOW, Level.GUEST)

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adapters.message import Address, Attachment, Message, Sender
-from agents.notebook import LEADS_OUT, NOT_DONE, NOTHING_TO_TAKE_BACK, STAYS
+from agents.taking_back import LEADS_OUT, NOT_DONE, NOTHING_TO_TAKE_BACK, STAYS
 from bot import commands, turns
 from bot.commands import COMMANDS, Given
 from bot.home import Home

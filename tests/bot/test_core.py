@@ -148,7 +148,7 @@ async def test_a_picture_is_fetched_into_the_chats_own_folder(serve: Serve, door
 
 
 @pytest.mark.parametrize("data", [b"<svg onload=alert(1)>", PNG[:-20], None])
-async def test_what_is_no_picture_is_named_and_not_kept(
+async def test_what_is_no_picture_is_named_and_not_shown(
     serve: Serve, door: FakeAdapter, home: Home, data: bytes | None
 ) -> None:
     if data is not None:
@@ -157,8 +157,13 @@ async def test_what_is_no_picture_is_named_and_not_kept(
         message = replace(door.message("what is this?", sender="1"), attachments=(Attachment("image", "ref", "a.png"),))
         await door.says(message)
         await door.wait_sent(1)
-    assert not (home.workspace("main") / "media").exists()
-    assert "[image a.png]" in server.requests[0].text
+    content = server.requests[0].messages[-1]["content"]
+    if data is None:
+        assert content.endswith("[image a.png was not fetched: there is no file 'ref'; tell them]")
+        return
+    (kept,) = (home.workspace("main") / "media").iterdir()
+    assert kept.read_bytes() == data
+    assert f": media/{kept.name}, which can't be shown: " in content
 
 
 async def test_a_day_is_gone_through_once_when_nobody_talks(serve: Serve, door: FakeAdapter, home: Home) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from adapters.message import Address
+from adapters.message import Part
+from agents.agent import Question
+from agents.events import Delta, Event
 from bot.commands import BEGUN_ANEW
 from bot.home import Home
 from bot.housekeeping import IDLE
@@ -39,14 +41,15 @@ Booked = Callable[[int], Awaitable[list[Used]]]
 
 @dataclass
 class Door(FakeAdapter):
-    """``words`` is how many words of answers it was given while they were written."""
+    """``words`` is how many words of an answer it was shown while it was written."""
 
+    draft_seconds: float | None = 0.0
     words: int = 0
     _more: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    async def preview(self, address: Address, turn: str, delta: str) -> None:
+    async def draft(self, part: Part, turn: str) -> None:
         async with self._more:
-            self.words += len(delta.split())
+            self.words = len(part.text.plain.split())
             self._more.notify_all()
 
     async def hears(self, words: int) -> None:
@@ -116,6 +119,40 @@ async def test_a_call_that_was_stopped_is_booked(serve: Serve, door: Door, booke
     assert sent / 8 < row.input < sent / 2
     assert words <= row.output <= words * 2
     assert row.cost == pytest.approx((row.input + row.output) / 10_000)
+
+
+@pytest.mark.parametrize("order", [("dear",), ("dear", "free")])
+@pytest.mark.parametrize("where", ["handing on", "waiting"])
+async def test_a_turn_that_ends_early_has_booked_its_call_when_it_ends(
+    serve: Serve, door: Door, home: Home, where: str, order: tuple[str, ...]
+) -> None:
+    """And not a few ticks later, when its generators are collected: each layer closes the one below it."""
+    async with (
+        ModelServer(lambda _: Reply("word " * 200, stall_after=50)) as server,
+        serve(server, top=chain(server, *order)) as hub,
+        State.open(home.database) as ledger,
+    ):
+        agent = await hub.roster.get("main")
+        events = agent.answer(Question("t1", "s", Scope.home(), "tell me everything", datetime.now(UTC)))
+        said = ""
+        while len(said.split()) < 40:
+            event = await anext(events)
+            said += event.text if isinstance(event, Delta) else ""
+        if where == "waiting":
+            task = asyncio.create_task(_all(events))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        else:
+            await events.aclose()
+        (row,) = await used_since(ledger, date.min)
+    assert (row.model, row.calls) == ("openai/dear", 1)
+    assert 40 <= row.output <= 100
+
+
+async def _all(events: AsyncIterator[Event]) -> None:
+    async for _ in events:
+        pass
 
 
 async def test_what_broke_off_is_booked_each_time(serve: Serve, door: Door, booked: Booked) -> None:
@@ -292,10 +329,33 @@ async def test_new_is_done_without_a_call(serve: Serve, door: Door, home: Home) 
     assert reset["body"] == {"why": "new"}
 
 
+@pytest.mark.parametrize("status", [401, 402, 403])
+async def test_the_agents_own_model_stands_in_for_a_small_one_that_is_refused(
+    serve: Serve, door: Door, home: Home, status: int
+) -> None:
+    """That neither the key nor the account of the small one is good is no failure of the flush or the summary."""
+    refused = Reply(status=status, body={"error": {"message": "no"}})
+
+    def script(request: Recorded) -> Reply:
+        return refused if request.body["model"] == "dear" else wordy(request)
+
+    async with ModelServer(script) as server:
+        top = OWNED + chain(server, "free").replace("price_input = 0\n", "price_input = 0\ncontext = 8000\n")
+        async with serve(server, top=top, models='small = "dear"\n') as hub:
+            for number in range(1, 8):
+                await door.says(door.message("one " * 800, sender="1"))
+                await door.wait_sent(number)
+                await hub.idle()
+    assert asked(server).count("dear") == 1, "it rests after that"
+    marks = [entry for entry in entries(home) if entry["kind"] in ("flushed", "compacted", "refused")]
+    assert {mark["kind"] for mark in marks} == {"flushed", "compacted"}
+    assert not any(mark["body"].get("outcome") == "failed" or mark["body"].get("trimmed") for mark in marks)
+
+
 async def test_the_paid_model_of_silent_turns_is_not_asked_on_the_account_of_a_free_one(
     serve: Serve, door: Door, booked: Booked, home: Home
 ) -> None:
-    """Neither after a turn nor at night."""
+    """Neither after a turn nor at night: the free one does what is to be done."""
 
     def script(request: Recorded) -> Reply:
         return wordy(request) if request.body["model"] == "free" else Reply("NO_REPLY")
@@ -317,4 +377,5 @@ async def test_the_paid_model_of_silent_turns_is_not_asked_on_the_account_of_a_f
             rows = await booked(1)
     assert asked(server).count("dear") == 1
     assert [(row.model, row.calls) for row in rows if row.cost] == [("openai/dear", 1)]
-    assert not home.curated("main").exists()
+    assert {entry["kind"] for entry in entries(home)} >= {"flushed", "compacted"}
+    assert home.curated("main").exists()

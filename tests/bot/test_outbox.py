@@ -191,6 +191,7 @@ async def test_a_crash_while_sending_sends_once_more_and_says_so_and_then_never_
     assert adapter.sent[1].part == part
     async with state.transaction() as db:
         await db.execute("UPDATE outbox SET state = 'attempting', body = ? WHERE part = 0", before[0])
+        await db.execute("UPDATE outbox SET message_id = NULL")
     again = outbox_of(state, clock, adapter, owner="after the next")
     await again.recover(nobody)
     await again.idle()

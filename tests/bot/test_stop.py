@@ -34,6 +34,9 @@ class Console(FakeAdapter):
     async def notice(self, address: Address, text: str) -> None:
         return
 
+    async def preview(self, address: Address, turn: str, delta: str) -> None:
+        return
+
     async def done(self, address: Address, in_reply_to: str, report: TurnReport) -> None:
         self.ends.append((in_reply_to, f"{report.parts} parts"))
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 from adapters.terminal import to_socket
 from adapters.terminal.wire import VERSION, Answer, Done, Failure, Got, Hello, Ready, Say, encode
 from adapters.terminal.wire import from_hub as frames
-from bot.app import OVER
+from bot.reception import OVER
 from tests.fakes.model_server import ModelServer, Reply
 from tests.flows.conftest import SECONDS, Limpet
 

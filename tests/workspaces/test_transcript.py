@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workspaces import disk
 from workspaces.transcript import Transcript
 
 
@@ -138,6 +139,99 @@ def test_a_full_disk_leaves_no_half_record(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.undo()
     transcript.append(turn="t", kind="user", at="", body={"text": "two"})
     assert texts(path) == ["one", "two"]
+
+
+class Disk:
+    """Counts the flushes and what was in the file at the end of the last one; fails when told to."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path = path
+        self.flushes = 0
+        self.fails = False
+        self.kept: list[str] = []
+        self._flush = disk.flush
+        monkeypatch.setattr(disk, "flush", self)
+
+    def __call__(self, descriptor: int) -> None:
+        if self.fails:
+            raise OSError(5, "Input/output error")
+        self._flush(descriptor)
+        self.flushes += 1
+        self.kept = texts(self.path)
+
+
+async def test_what_was_appended_is_brought_to_the_disk_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk = Disk(tmp_path / "s.jsonl", monkeypatch)
+    transcript = write(on_disk.path, "one", "two")
+    assert on_disk.kept == []
+    await transcript.durable()
+    assert (on_disk.flushes, on_disk.kept) == (1, ["one", "two"])
+    await transcript.durable()
+    transcript.flush()
+    assert on_disk.flushes == 1, "there was nothing to wait for"
+    transcript.append(turn="t1", kind="user", at="", body={"text": "three"})
+    transcript.flush()
+    assert (on_disk.flushes, on_disk.kept) == (2, ["one", "two", "three"])
+
+
+async def test_what_a_dead_process_wrote_is_brought_to_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have died in between; its answer must not be given on the strength of a page in memory."""
+    on_disk = Disk(tmp_path / "s.jsonl", monkeypatch)
+    write(on_disk.path, "one", "two")
+    transcript = Transcript(on_disk.path, "main/telegram")
+    assert len(transcript.entries()) == 2
+    await transcript.durable()
+    assert on_disk.kept == ["one", "two"]
+    write(on_disk.path, "three")
+    assert len(transcript.entries()) == 3
+    await transcript.durable()
+    assert on_disk.kept == ["one", "two", "three"]
+
+
+async def test_what_the_disk_did_not_take_was_never_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the next try would find the step and take it for done: the system tells of a loss once only."""
+    on_disk = Disk(tmp_path / "s.jsonl", monkeypatch)
+    write(on_disk.path, "from before")
+    transcript = Transcript(on_disk.path, "main/telegram")
+    transcript.append(turn="t1", kind="user", at="", body={"text": "kept"})
+    await transcript.durable()
+    for text in ("lost", "and lost"):
+        transcript.append(turn="t1", kind="user", at="", body={"text": text})
+    on_disk.fails = True
+    with pytest.raises(OSError, match="Input/output"):
+        await transcript.durable()
+    on_disk.fails = False
+    assert [entry.body["text"] for entry in transcript.entries()] == ["from before", "kept"]
+    transcript.append(turn="t1", kind="user", at="", body={"text": "again"})
+    await transcript.durable()
+    assert on_disk.kept == texts(on_disk.path) == ["from before", "kept", "again"]
+    assert [entry.id for entry in transcript.entries()] == ["t1.0", "t1.1", "t1.2"]
+
+
+async def test_what_was_there_before_is_cut_off_by_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_disk = Disk(tmp_path / "s.jsonl", monkeypatch)
+    write(on_disk.path, "one", "two")
+    transcript = Transcript(on_disk.path, "main/telegram")
+    assert len(transcript.entries()) == 2
+    on_disk.fails = True
+    with pytest.raises(OSError, match="Input/output"):
+        await transcript.durable()
+    assert texts(on_disk.path) == ["one", "two"]
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_file_that_a_person_took_away_is_no_fault(tmp_path: Path, is_replaced: bool) -> None:
+    path = tmp_path / "s.jsonl"
+    transcript = write(path, "one", "two")
+    path.unlink()
+    if is_replaced:
+        write(path, "theirs")
+    await transcript.durable()
+    assert [entry.body["text"] for entry in transcript.entries()] == (["theirs"] if is_replaced else [])
 
 
 def test_a_lone_surrogate_does_not_stop_the_write(tmp_path: Path) -> None:

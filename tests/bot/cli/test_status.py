@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from adapters.adapter import Health
 from bot.health import HealthBoard
 from bot.lock import Lock
 from bot.state import State
@@ -202,7 +203,7 @@ def test_a_channel_that_was_added_beside_a_running_hub_asks_for_a_restart(limpet
 async def test_health_of_a_running_hub_is_what_counts(limpet: Limpet) -> None:
     """The hub has the token of its own environment: a shell without it does not know better."""
     private(limpet, "[channels.telegram]\n")
-    door = FakeAdapter("telegram", "telegram")
+    door = FakeAdapter("telegram", "telegram", health=Health("connected"))
     async with State.open(limpet.home.database) as state:
         board = HealthBoard(state, [door], lambda: datetime.now(UTC))
         keeping = asyncio.create_task(board.keep())

@@ -1,0 +1,59 @@
+"""Who may talk and where it leads: access and routing over the settings and the table of people.
+
+Decided anew for each message, from ids. Knows no inbox and stores nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from adapters.message import Address, Message
+from bot.access import Decision, Policy, Verdict, decide
+from bot.people import People
+from bot.router import Explanation, Route, route
+
+if TYPE_CHECKING:
+    from bot.config import Settings
+
+
+class Gate:
+    """Over one hub's settings."""
+
+    def __init__(self, settings: Settings, people: People, policies: Mapping[tuple[str, str], Policy]) -> None:
+        self._settings = settings
+        self._people = people
+        self._policies = policies
+
+    def knows(self, agent: str) -> bool:
+        return agent in self._settings.agents
+
+    async def judge(self, message: Message) -> Verdict:
+        """The verdict on one message, decided anew from ids."""
+        address = await self._people.canonical(message.address)
+        policy = self._policies.get((address.channel, address.account), Policy())
+        level = await self._people.level(address, message.sender)
+        return decide(message, address.chat, policy, level)
+
+    async def answers_in(self, address: Address) -> bool:
+        """Whether anybody at all is answered in a chat that is not direct."""
+        policy = self._policies.get((address.channel, address.account), Policy())
+        chats = {address.chat, (await self._people.canonical(address)).chat, address.parent, "*"}
+        return bool(chats & policy.groups)
+
+    async def explain(self, message: Message, verdict: Verdict) -> Explanation:
+        """Where an allowed message goes, and why."""
+        assert verdict.level is not None, "only an allowed message is routed"
+        address = await self._people.canonical(message.address)
+        identity = self._people.identity(address, message.sender)
+        bindings, default = self._settings.routes(), self._settings.default_agent
+        if address.channel == "terminal" and address.space is not None and self.knows(address.space):
+            bindings, default = (), address.space  # limpet chat --agent NAME: what is said wins over what is bound
+        return route(message, address, bindings, default, verdict.level, identity)
+
+    async def admit(self, message: Message) -> Route | None:
+        """The route of a message, None when its sender may not talk."""
+        verdict = await self.judge(message)
+        if verdict.decision is not Decision.ALLOW:
+            return None
+        return (await self.explain(message, verdict)).route
