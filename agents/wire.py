@@ -11,7 +11,6 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import Any, Literal, TypeAlias, assert_never
 
 from agents.call_ids import with_own_ids
@@ -115,11 +114,9 @@ def body_of(
 
 
 class Sent(dict[str, Any]):
-    """A part of a body that is sent again with each call: its text is made once."""
+    """A part of a body that is sent again with each call. ``text`` is its JSON, None until it was first asked for."""
 
-    @cached_property
-    def text(self) -> str:
-        return _encoded(self)
+    text: str | None = None
 
 
 Kept: TypeAlias = dict[int, tuple[object, Sent]]
@@ -130,7 +127,11 @@ def written(body: Json) -> bytes:
     """``body`` as JSON."""
 
     def text(part: Json) -> str:
-        return part.text if isinstance(part, Sent) else _encoded(part)
+        if not isinstance(part, Sent):
+            return _encoded(part)
+        if part.text is None:
+            part.text = _encoded(part)
+        return part.text
 
     fields = [
         f"[{', '.join(map(text, value))}]" if key in ("messages", "tools") else _encoded(value)

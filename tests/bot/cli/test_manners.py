@@ -43,7 +43,7 @@ def test_the_quick_answers_import_no_machinery() -> None:
         "    heavy |= {'importlib.metadata', 'dataclasses', 'inspect', 'typing', 'pathlib', 're'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
-    for word in ("--version", "-V", "--help", "-h", "staus", "doctor"):
+    for word in ("--version", "-V", "--help", "-h", "staus", "plugins"):
         command = [sys.executable, "-S", "-c", code, word]  # without what a site-packages folder starts by itself
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         assert done.stderr.splitlines()[-1] == "[]", word
@@ -77,7 +77,7 @@ def test_every_module_of_commands_is_in_the_table() -> None:
         (["chta", "--once", "hi"], "did you mean 'chat'?"),
         (["memory", "serach", "tea"], "unknown command 'memory serach' — did you mean 'search'?"),
         (["memory"], "what should `limpet memory` do? — say one of: search,"),
-        (["doctor"], "to send one word say: limpet chat --once doctor"),
+        (["plugins"], "to send one word say: limpet chat --once plugins"),
         (["--", "chta"], "did you mean 'chat'?"),
         (["hello", "there"], 'put a text in quotes: limpet "a question"'),
         (["agents", "list"], "unknown command 'agents'"),
