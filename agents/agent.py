@@ -20,6 +20,7 @@ import structlog
 from agents import conversation
 from agents.budget import tokens
 from agents.chain import backed
+from agents.enclosing import enclosed
 from agents.errors import ModelError
 from agents.events import Answered, Broken, Delta, Event, MessageStarted, Notice, Recalled, Steered, Stepped
 from agents.loop import EMPTY, Arrival
@@ -170,7 +171,7 @@ class Agent:
                 yield Steered(UserMessage(str(entry.body.get("text", ""))), str(source))
         if (text := _answer_in(mine)) is not None:
             await transcript.durable()
-            yield _as_said(Answered(text, None), question)
+            yield _as_said(Answered(text, None, enclosed=enclosed(mine, question.turn)), question)
             return
         model = self.model()
         for happened in () if mine else await self._begun(question, model):
@@ -201,7 +202,8 @@ class Agent:
                     if isinstance(event, Answered):
                         if not is_kept:
                             self._write(question.session, question.turn, AssistantMessage(event.text))
-                        event = _as_said(event, question)
+                        sent = enclosed(transcript.entries(), question.turn)
+                        event = _as_said(replace(event, enclosed=sent), question)
                     if isinstance(event, Stepped | Answered | Broken):
                         await transcript.durable()  # before a tool runs, and before the question is closed
                     yield event

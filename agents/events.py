@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from agents.enclosing import Enclosed
 from agents.model import AssistantMessage, Failed, ToolCall, ToolResult, Usage, UserMessage
 
 
@@ -98,7 +99,8 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The end of a turn. ``text`` is Markdown; ``model`` is None when the program answered by itself.
+    """The end of a turn. ``text`` is Markdown; ``model`` is None when the program answered by itself. ``enclosed`` are
+    the files that go with it.
 
     ``complete`` is False where notes mode or the program had to say that it could not answer.
     """
@@ -107,6 +109,7 @@ class Answered:
     model: str | None
     usage: Usage = field(default_factory=Usage)
     complete: bool = True
+    enclosed: tuple[Enclosed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

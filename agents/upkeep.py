@@ -111,8 +111,9 @@ class Load:
 
     def saving(self, first: int) -> int:
         """Tokens that showing the first lines shorter would save."""
-        lines = self.view.lines[:first]
-        return self.meter.counted(sum(line.tokens - estimate(trimmed(line.message)) for line in lines))
+        shown = ((line, trimmed(line.message)) for line in self.view.lines[:first])
+        saved = (line.tokens - estimate(short) for line, short in shown if short is not line.message)
+        return self.meter.counted(sum(saved))
 
 
 def decide(load: Load, occasion: Occasion, now: datetime, *, may_flush: bool) -> Step:

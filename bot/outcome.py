@@ -12,6 +12,7 @@ from typing import TypeAlias, assert_never
 from adapters.adapter import Adapter, Narrator
 from adapters.message import Address, Message
 from agents.agent import Thread
+from agents.enclosing import Enclosed
 from agents.events import (
     Answered,
     Broken,
@@ -30,6 +31,7 @@ from agents.events import (
 )
 from agents.model import Failed, Usage
 from bot import commands
+from bot.delivery import Enclosure
 from bot.streaming import Display
 from workspaces.scope import Level
 
@@ -45,7 +47,8 @@ Cost: TypeAlias = Callable[[str, Usage], float | None]
 class Outcome:
     """``code`` is the exit code of a single question. ``level`` is that of the turn; ``is_kept``: the transcript has
     the message. ``joined`` are the turns of messages that this one answers too, and ``heard`` how far it knows what was
-    overheard.
+    overheard. ``enclosed`` are the files of the workspace that go with the answer,
+    and ``enclosures`` their copies.
 
     ``cost`` is in USD, of ``calls`` of a model that came to their end; None once it is not known of one. ``agent`` and
     ``thread`` are those whose session it was, None where no agent was asked.
@@ -68,6 +71,8 @@ class Outcome:
     agent: str | None = None
     thread: Thread | None = None
     heard: int = 0
+    enclosed: tuple[Enclosed, ...] = ()
+    enclosures: list[Enclosure] = field(default_factory=list)
 
     def add(self, cost: float | None) -> None:
         """One more call of a model."""
@@ -100,7 +105,8 @@ async def followed(
                 outcome.add(cost(model, usage))
             case Steered(source=source):
                 outcome.joined.append(source)
-            case Answered(text=text, model=model, usage=usage, complete=complete):
+            case Answered(text=text, model=model, usage=usage, complete=complete, enclosed=enclosed):
+                outcome.enclosed = enclosed
                 outcome.answer, outcome.model, outcome.usage = text, model, usage
                 outcome.code = 0 if complete else EXIT_FAILURE
             case Broken(failure=failure):

@@ -24,7 +24,7 @@ from agents.errors import ModelError
 from agents.model import Failed
 from agents.quoting import Quotation, one_line
 from bot import commands, metering
-from bot.delivery import WHOLE, bounded, parts_of
+from bot.delivery import WHOLE, Enclosure, bounded, enclosing, parts_of
 from bot.hindrance import Hindrance
 from bot.inbox import Item, SqliteInbox
 from bot.lanes import Lanes
@@ -37,6 +37,7 @@ from bot.overheard import Heard, Overheard
 from bot.router import Route
 from bot.streaming import Display, Hidden, Narrated, Stream
 from bot.usage import Ledger
+from workspaces.confined import Confined
 from workspaces.names import portable_name
 from workspaces.scope import Level
 
@@ -288,6 +289,7 @@ class Turns:
                 async with aclosing(agent.answer(question)) as events, self._displayed(item, adapter) as display:
                     outcome = await followed(events, message, adapter, display, self._ledger.cost)
                 outcome.heard = heard.last
+                await self._enclose(item, route, adapter, agent, outcome)
         except ModelError as error:  # nothing was kept of the turn; and only a person can mend it
             log.warning("turn.no_model", turn=item.turn, agent=route.agent, reason=str(error))
             return Outcome(failure=Failed("refused", str(error)), is_kept=False)
@@ -361,6 +363,15 @@ class Turns:
             arrivals=arrivals,
         )
 
+    async def _enclose(self, item: Item, route: Route, adapter: Adapter, agent: Agent, outcome: Outcome) -> None:
+        """Take the files that go with the answer; what can't be had is said in it."""
+        if not outcome.enclosed:
+            return
+        reach, most = Confined(agent.workspace.root, route.scope), adapter.capabilities.file_limit
+        came = await asyncio.to_thread(lambda: list(self._outgoing.gathered(item.turn, outcome.enclosed, reach, most)))
+        outcome.enclosures = [one for one in came if isinstance(one, Enclosure)]
+        outcome.answer = "\n\n".join(filter(None, [outcome.answer, *(one for one in came if isinstance(one, str))]))
+
     def _kept_whole(self, item: Item, said: str) -> File:
         return self._outgoing.keep(item.turn, 0, File("document", "", WHOLE), sanitize(said).encode())
 
@@ -374,6 +385,7 @@ class Turns:
         reply_to = message.id if narrator else _reply_to(message)
         parts = [] if narrator and failed else parts_of(said, message.address, adapter, reply_to)
         parts = bounded(parts, adapter, lambda: self._kept_whole(item, said))
+        parts += enclosing(outcome.enclosures, message.address, adapter)
         if narrator:  # it may be shown when whoever asked has long left
             parts = [replace(part, question=one_line(message.text, LONGEST_QUESTION)) for part in parts]
         later = await self._inbox.following(item) if outcome.joined else ()

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agents.enclosing import SEND_FILE
 from agents.provenance import is_foreign_path
 from agents.quoting import quoted
 from agents.tools.pages import page
@@ -30,6 +31,9 @@ from workspaces.scope import Level
 LARGEST = 10_000_000
 """Bytes of a file that is read, searched or edited."""
 
+LARGEST_SENT = 50_000_000
+"""Bytes of a file that is sent: more than that no platform takes from a bot."""
+
 MOST_FOUND = 1_000
 """Lines that a search collects."""
 
@@ -41,12 +45,13 @@ _AROUND = 100
 """Characters on each side of what was found in a long line."""
 
 _WRITES = Need(Level.MEMBER, in_groups=False)
+_SENDS = Need(Level.MEMBER)
 
 
 def tools(root: Path, copies: Copies) -> tuple[Tool, ...]:
     """The tools over the workspace in ``root``; what they replace goes to ``copies``."""
     desk = _Desk(root, Sources(root), copies)
-    return (*_reading(desk), *_writing(desk))
+    return (*_reading(desk), *_writing(desk), _sending(desk))
 
 
 def _reading(desk: _Desk) -> tuple[Tool, ...]:
@@ -121,6 +126,16 @@ def _writing(desk: _Desk) -> tuple[Tool, ...]:
     return tool(write, need=_WRITES), tool(edit, need=_WRITES)
 
 
+def _sending(desk: _Desk) -> Tool:
+    async def send_file(path: str, caption: str = "", *, permission: Permission) -> Outcome:  # noqa: ARG001 - told later
+        """Send a file with your answer."""
+        with _refusing(path):
+            size = await asyncio.to_thread(desk.size, permission, path)
+        return Outcome(f"{path} ({size:,} bytes) goes with your answer.")
+
+    return tool(send_file, name=SEND_FILE, need=_SENDS)
+
+
 @dataclass(frozen=True, slots=True)
 class _Desk:
     """What the tools do, synchronously. ``notes`` says which files are the memory's."""
@@ -133,6 +148,10 @@ class _Desk:
         reach = Confined(self.root, permission.scope)
         at = reach.located(path)
         return at, _text(path, reach.read(at, most=LARGEST))
+
+    def size(self, permission: Permission, path: str) -> int:
+        reach = Confined(self.root, permission.scope)
+        return len(reach.read(reach.located(path), most=LARGEST_SENT))
 
     def write(self, permission: Permission, path: str, text: str) -> str:
         reach = Confined(self.root, permission.scope)

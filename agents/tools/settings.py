@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 LONGEST_RESULT = 16_000
 
 ToolName: TypeAlias = Literal[
-    "memory_search", "memory_get", "memory_append", "memory_edit", "read", "write", "edit", "list", "grep"
+    "memory_search", "memory_get", "memory_append", "memory_edit", "read", "write", "edit", "list", "grep", "send_file"
 ]
 
 

@@ -289,6 +289,29 @@ async def test_the_log_begins_anew_before_it_grows_long(tmp_path: Path, monkeypa
     assert size < 1_500_000, "a thousand commits of three pages each would be twelve million"
 
 
+async def test_nothing_is_closed_while_the_log_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread would go on with a connection that is gone, and take the process with it."""
+    monkeypatch.setattr(state_module, "LONGEST_LOG", 1)
+    begun, free, ended = threading.Event(), threading.Event(), threading.Event()
+    checkpoint = State._checkpoint
+
+    def slow(state: State) -> None:
+        begun.set()
+        assert free.wait(20)
+        checkpoint(state)
+        ended.set()
+
+    monkeypatch.setattr(State, "_checkpoint", slow)
+    async with State.open(tmp_path / "limpet.sqlite") as state:
+        keeping = asyncio.create_task(state.keep(sleep=lambda _: asyncio.sleep(0)))
+        await write(state, "1")
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        keeping.cancel()
+        threading.Timer(0.1, free.set).start()
+    assert ended.is_set()
+
+
 async def test_a_copy_that_finds_no_room_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process that reads holds it up; whatever it is, the next one comes."""
     monkeypatch.setattr(state_module, "LONGEST_LOG", 1)

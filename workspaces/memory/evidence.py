@@ -150,6 +150,7 @@ class Asked:
         self._usual, spread = _usual(background)
         self._much = DEVIATIONS * spread
         self._sums: dict[int, float] = {0: 0.0}
+        self._telling: dict[int, float] = {}
         strong = _mask(term.weight >= 1 for term in terms)
         self._strong, self._dated = having(strong, strong, 0), _mask(term.dated for term in terms)
         there = _mask(count > 0 for count in background.counts)
@@ -169,8 +170,11 @@ class Asked:
 
     def telling_share(self, has: int) -> float:
         """The same without the weak words, a word in the header counting ``HEADER``."""
-        text, header, _ = masks(has & self._strong)
-        return (self.sum(text) + HEADER * self.sum(header & ~text)) / self.telling if self.telling else 0.0
+        if (known := self._telling.get(has)) is None:
+            text, header, _ = masks(has & self._strong)
+            known = (self.sum(text) + HEADER * self.sum(header & ~text)) / self.telling if self.telling else 0.0
+            self._telling[has] = known
+        return known
 
     def words(self, has: int) -> float:
         """The evidence of the words, in a unit of ``TYPICAL`` length."""
@@ -272,10 +276,10 @@ def _with_lent(order: Sequence[Candidate], own: Sequence[float]) -> list[float]:
     for further in range(1, _FURTHEST + 1):
         for at in range(len(own) - further):
             later = at + further
-            distance, apart = place[later] - place[at], line[later] - end[at]
-            if section[later] != section[at] or distance > _FURTHEST or apart <= 0:
+            if section[later] != section[at] or not (own[at] or own[later]):
                 continue
-            if apart <= distance or (item[at] and item[later]):
+            distance, apart = place[later] - place[at], line[later] - end[at]
+            if distance <= _FURTHEST and apart > 0 and (apart <= distance or (item[at] and item[later])):
                 lent[later] = max(lent[later], BESIDE[distance] * own[at])
                 lent[at] = max(lent[at], BESIDE[-distance] * own[later])
     return list(map(operator.add, own, lent))

@@ -61,14 +61,16 @@ def packed(matrix: Matrix) -> list[bytes | None]:
 
 def packed_query(vector: Vector) -> bytes | None:
     """As ``packed``, of one vector; without numpy where the process has not loaded it."""
+    if "numpy" in sys.modules:  # the same numbers in a tenth of the time
+        import numpy as np
+
+        row = np.asarray(vector, dtype=np.float64)
+        most = np.abs(row).max(initial=0.0)
+        return np.rint(row * 127 / most).astype(np.int8).tobytes() if np.isfinite(most) and most > 0 else None
     values = [float(x) for x in vector]
     largest = max(map(abs, values), default=0.0)
     if not math.isfinite(math.fsum(values)) or largest <= 0:
         return None
-    if "numpy" in sys.modules:  # the same numbers in a tenth of the time
-        import numpy as np
-
-        return np.rint(np.array(values) * 127 / largest).astype(np.int8).tobytes()
     return array("b", [round(x * 127 / largest) for x in values]).tobytes()
 
 
