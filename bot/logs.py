@@ -103,6 +103,10 @@ def record_crash(home: Home, error: BaseException) -> Crash:
     return Crash(summary, trace, home.log_file)
 
 
+class _Record(logging.LogRecord):
+    """One of structlog's: its message is the whole event."""
+
+
 class _Logger:
     """Where structlog's records go: straight to the handlers. The loggers of ``logging`` would look for the caller of
     each, which costs as much as all the rest."""
@@ -112,7 +116,7 @@ class _Logger:
         self._handlers = handlers
 
     def info(self, **event: Any) -> None:
-        record = logging.LogRecord(self.name, logging.INFO, "", 0, event, None, None)
+        record = _Record(self.name, logging.INFO, "", 0, event, None, None)
         for handler in self._handlers:
             handler.handle(record)
 
@@ -148,7 +152,7 @@ def _make_private(path: Path) -> None:
 def _handler(handler: logging.Handler, line: Callable[[EventDict], str], redactor: Redactor) -> logging.Handler:
     class Formatter(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
-            return redactor(line(dict(record.msg) if isinstance(record.msg, dict) else _event_of(record)))
+            return redactor(line(dict(record.msg) if isinstance(record, _Record) else _event_of(record)))
 
     handler.setFormatter(Formatter())
     return handler

@@ -405,7 +405,7 @@ async def test_a_greeting_parts_no_turn(make_agent: MakeAgent, tmp_path: Path) -
 
 async def test_what_a_flush_writes_does_not_renew_the_prefix(make_agent: MakeAgent) -> None:
     long = "tell me about tea " + "x " * 3_000
-    model = FakeModel([says("y " * 9_000), calls(NOTE), says("NO_REPLY"), says("ok")], limits=Limits(9_000, 2_000))
+    model = FakeModel([says("y " * 9_000), calls(NOTE), says("NO_REPLY"), says("ok")], limits=Limits(9_400, 2_000))
     agent = make_agent(model)
     await answer(agent, question(long, turn="t0"))
     kept = await gathered(agent.keep(HOME))

@@ -50,14 +50,16 @@ def test_a_record_is_a_json_line_and_a_line_for_a_person(tmp_path: Path) -> None
         "structlog.contextvars.bind_contextvars(turn='t1')\n"
         "log.info('turn.done', channel='telegram', ms=830, text='two words')\n"
         "log.debug('not this')\n"
-        "logging.getLogger('some.library').info('three %s', 3)\n",
+        "logging.getLogger('some.library').info('three %s', 3)\n"
+        "logging.getLogger('some.library').info({'a': 1}, extra={'b': 2})\n",
     )
     assert out == ""
-    first, second = records
+    first, second, third = records
     assert first["event"] == "turn.done"
     assert (first["level"], first["logger"], first["turn"], first["ms"]) == ("info", "bot.turns", "t1", 830)
     assert first["timestamp"].endswith("Z")
-    assert second["event"] == "three 3"
+    assert (second["event"], second["level"], second["logger"]) == ("three 3", "info", "some.library")
+    assert (third["event"], third["b"]) == ("{'a': 1}", 2)
     assert err.splitlines()[0][9:] == 'info    turn.done  channel=telegram ms=830 text="two words" turn=t1'
     assert Home(tmp_path).log_file.stat().st_mode & 0o777 == 0o600
     assert Home(tmp_path).logs.stat().st_mode & 0o777 == 0o700

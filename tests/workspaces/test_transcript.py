@@ -221,6 +221,12 @@ async def test_what_was_there_before_is_cut_off_by_no_failure(tmp_path: Path, mo
     with pytest.raises(OSError, match="Input/output"):
         await transcript.durable()
     assert texts(on_disk.path) == ["one", "two"]
+    transcript.append(turn="t1", kind="user", at="", body={"text": "three"})
+    write(tmp_path / "theirs", "another file", "that a person put there")
+    (tmp_path / "theirs").replace(on_disk.path)
+    with pytest.raises(OSError, match="Input/output"):
+        await transcript.durable()
+    assert texts(on_disk.path) == ["another file", "that a person put there"]
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])

@@ -168,5 +168,5 @@ async def test_all_tools_cost_little_of_a_greeting(desk: Desk) -> None:
         {"type": "function", "function": {"name": s.name, "description": s.description, "parameters": s.parameters}}
         for s in (tool.spec for tool in desk.tools().values())
     ]
-    assert len(json.dumps(specs)) < 3_600
+    assert len(json.dumps(specs)) < 3_750
     assert len(json.dumps(specs)) > 3_000  # each is there, with its meaning
