@@ -134,16 +134,18 @@ class SqliteOutbox:
                 )
         return receipt.message_id
 
-    async def sent(self, address: Address, message_id: str) -> bool:
-        """Whether that message of a chat is one of ours."""
+    async def sent(self, address: Address, message_id: str) -> Address | None:
+        """Where that message of a chat was said, with its thread; None for one that is none of ours."""
+        chat = await self._lane(replace(address, thread=None))
         row = await self._state.row(
-            "SELECT 1 FROM outbox WHERE channel = ? AND account = ? AND message_id = ? AND lane = ? LIMIT 1",
+            "SELECT lane FROM outbox WHERE channel = ? AND account = ? AND message_id = ? AND substr(lane, 1, ?) = ?",
             address.channel,
             address.account,
             message_id,
-            await self._lane(address),
+            len(chat),
+            chat,
         )
-        return row is not None
+        return replace(address, thread=row[0][len(chat) :] or None) if row else None
 
     async def put(self, turn: str, parts: Sequence[Part]) -> None:
         """Store and begin to send parts that belong to no inbox row (a pairing code)."""

@@ -138,9 +138,12 @@ class Reception:
             await self._overheard.keep(session, event.address, event.id, kind="changed", name=name, text=event.text)
 
     async def _reacted(self, event: Reacted) -> None:
-        """What people make of our own messages is worth knowing; of others', it is not."""
-        said = Message(event.id, event.address, event.sender, event.emoji, event.sent_at, mentions_me=True)
-        if await self._outbox.sent(event.address, event.id) and (session := await self._session(said)):
+        """What people make of our own messages is worth knowing; of others', it is not. Platforms tell of no thread."""
+        where = await self._outbox.sent(event.address, event.id)
+        if where is None:
+            return
+        said = Message(event.id, where, event.sender, event.emoji, event.sent_at, mentions_me=True)
+        if session := await self._session(said):
             name = event.sender.name or event.sender.id
             await self._overheard.keep(session, event.address, event.id, kind="reacted", name=name, text=event.emoji)
 

@@ -45,7 +45,6 @@ _AROUND = 100
 """Characters on each side of what was found in a long line."""
 
 _WRITES = Need(Level.MEMBER, in_groups=False)
-_SENDS = Need(Level.MEMBER)
 
 
 def tools(root: Path, copies: Copies) -> tuple[Tool, ...]:
@@ -133,7 +132,7 @@ def _sending(desk: _Desk) -> Tool:
             size = await asyncio.to_thread(desk.size, permission, path)
         return Outcome(f"{path} ({size:,} bytes) goes with your answer.")
 
-    return tool(send_file, name=SEND_FILE, need=_SENDS)
+    return tool(send_file, name=SEND_FILE, read_only=True)  # to those who may have it read out to them, and no others
 
 
 @dataclass(frozen=True, slots=True)

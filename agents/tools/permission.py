@@ -27,7 +27,7 @@ class Need:
     """What a tool asks of a turn: the least ``level``, and whether it is on in groups without being allowed there.
 
     ``at_home``: it is for the owner, in a chat of their own, because it reaches beyond the scope. A tool that sends,
-    runs, fetches, schedules, or writes anywhere but into today's note needs more than a guest.
+    elsewhere, runs, fetches, schedules, or writes anywhere but into today's note needs more than a guest.
     """
 
     level: Level = Level.GUEST

@@ -89,16 +89,18 @@ async def test_nothing_else_leaves_the_workspace(serve: Serve, door: FakeAdapter
         assert "goes with your answer" not in str(server.requests[-1].messages[-1])
 
 
-async def test_a_guest_is_not_offered_it_and_may_not_use_it(serve: Serve, door: FakeAdapter, home: Home) -> None:
-    put(home, "secret.txt", b"of the owner")
-    put(home, f"chats/{portable_name('telegram/direct/9')}/own.txt", b"theirs")
-    async with ModelServer(sends(("secret.txt", ""), ("own.txt", ""))) as server, serve(server, OPEN) as hub:
-        await door.says(door.message("send it", sender="9"))
-        await door.wait_sent(1)
+async def test_a_guest_gets_what_is_in_their_chat_and_nothing_else(serve: Serve, door: FakeAdapter, home: Home) -> None:
+    """Foreign text in the conversation holds it up no more than reading: the file goes to the same people."""
+    folder = f"memory/chats/{portable_name('telegram/direct/9')}"
+    other = f"memory/chats/{portable_name('telegram/direct/8')}"
+    for path in ("MEMORY.md", "secret.txt", f"{other}/theirs.txt", f"{folder}/own.txt"):
+        put(home, path, path.encode())
+    paths = [("MEMORY.md", ""), ("secret.txt", ""), (f"{other}/theirs.txt", ""), (f"{folder}/own.txt", "")]
+    async with ModelServer(sends(*paths)) as server, serve(server, OPEN) as hub:
+        await door.says(replace(door.message("send it", sender="9"), forwarded_from="somebody"))
+        await door.wait_sent(2)
         await hub.idle()
-        offered = [tool["function"]["name"] for tool in server.requests[0].body.get("tools", ())]
-    assert "send_file" not in offered
-    assert not any(sent.part.files for sent in door.sent)
+    assert [sent.data for sent in door.sent if sent.data] == [(f"{folder}/own.txt".encode(),)]
 
 
 async def test_a_file_that_changes_later_is_sent_as_it_was(serve: Serve, door: FakeAdapter, home: Home) -> None:

@@ -15,8 +15,8 @@ from agents.tools.tool import Tool
 from tests.agents.tools.conftest import GUEST, HOME, TEAM, Desk
 from workspaces.scope import Level, Scope
 
-READING = ["memory_search", "memory_get", "memory_append", "read", "list", "grep"]
-NOTING = [*READING, "memory_edit", "send_file"]
+READING = ["memory_search", "memory_get", "memory_append", "read", "list", "grep", "send_file"]
+NOTING = [*READING, "memory_edit"]
 ALL = [*NOTING, "write", "edit"]
 
 
@@ -57,7 +57,6 @@ EXAMPLES = {
     "write": '{"path": "new.txt", "text": "x"}',
     "edit": '{"path": "SOUL.md", "old": "a", "new": "b"}',
     "grep": '{"text": "x"}',
-    "send_file": '{"path": "SOUL.md"}',
 }
 
 
@@ -76,7 +75,7 @@ async def test_foreign_text_lowers_the_level_from_the_moment_it_comes_in(desk: D
     assert sorted(tools) == sorted(
         desk.tools(is_tainted=lambda: True)
     )  # the list stays as it was, and a prefix cache holds
-    for name in ("write", "edit", "memory_edit", "send_file"):
+    for name in ("write", "edit", "memory_edit"):
         outcome = await tools[name].call(EXAMPLES[name])
         assert outcome.is_error
         assert outcome.awaits_owner
