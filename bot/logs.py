@@ -13,7 +13,7 @@ import logging.handlers
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _QUIET = ("httpx", "httpcore", "telegram", "aiohttp", "asyncio", "urllib3", "watchdog", "LiteLLM")
 """Libraries whose INFO is not ours to tell: httpx logs the URL of every call, with the bot's token in it."""
+
+_LEVELS = logging.getLevelNamesMapping()
 
 _FILE_BYTES = 5_000_000
 _FILES_KEPT = 3
@@ -55,7 +57,7 @@ def configure(home: Home, *, secrets: Iterable[str] = (), to_stderr: bool = Fals
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
         ],
-        logger_factory=partial(_Logger, handlers),
+        logger_factory=_Logger,
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         cache_logger_on_first_use=False,
     )
@@ -104,21 +106,25 @@ def record_crash(home: Home, error: BaseException) -> Crash:
 
 
 class _Record(logging.LogRecord):
-    """One of structlog's: its message is the whole event."""
+    """What structlog logged: its message is the whole event."""
+
+    def __init__(self, name: str, event: EventDict) -> None:
+        super().__init__(name, _LEVELS[event["level"].upper()], "", 0, event, None, None)
+        self.event = event
 
 
 class _Logger:
     """Where structlog's records go: straight to the handlers. The loggers of ``logging`` would look for the caller of
     each, which costs as much as all the rest."""
 
-    def __init__(self, handlers: Sequence[logging.Handler], name: str = "") -> None:
+    def __init__(self, name: str = "") -> None:
         self.name = name
-        self._handlers = handlers
 
     def info(self, **event: Any) -> None:
-        record = _Record(self.name, logging.INFO, "", 0, event, None, None)
-        for handler in self._handlers:
-            handler.handle(record)
+        record = _Record(self.name, event)
+        for handler in logging.getLogger().handlers:
+            if record.levelno >= handler.level:
+                handler.handle(record)
 
     warning = error = critical = info
 
@@ -152,7 +158,7 @@ def _make_private(path: Path) -> None:
 def _handler(handler: logging.Handler, line: Callable[[EventDict], str], redactor: Redactor) -> logging.Handler:
     class Formatter(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
-            return redactor(line(dict(record.msg) if isinstance(record, _Record) else _event_of(record)))
+            return redactor(line(dict(record.event) if isinstance(record, _Record) else _event_of(record)))
 
     handler.setFormatter(Formatter())
     return handler

@@ -49,6 +49,16 @@ def test_the_quick_answers_import_no_machinery() -> None:
         assert done.stderr.splitlines()[-1] == "[]", word
 
 
+def test_a_hub_starts_without_rich_and_has_it_when_it_is_wanted() -> None:
+    code = (
+        "import sys\nfrom bot.cli.spared import without_rich\nwithout_rich()\n"
+        "import structlog\nprint('rich' in sys.modules, structlog.get_logger() is not None)\n"
+        "import rich.console\nwithout_rich()\nprint('rich' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "True"]
+
+
 def test_the_help_fits_a_small_terminal() -> None:
     lines = text().splitlines()
     assert len(lines) <= 40
