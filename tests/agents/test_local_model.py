@@ -89,7 +89,7 @@ async def test_a_stream_that_is_left_ends(model: LocalModel) -> None:
     await anext(stream)
     assert isinstance(stream, AsyncGenerator)
     await stream.aclose()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert "Biscuit" in (await outcome_of(model, BISCUIT)).text, "the engine is free again"
 
 
