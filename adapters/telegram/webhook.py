@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from adapters.errors import Unreachable
+from adapters.listening import listen
 from adapters.telegram.intake import StoreError
 from adapters.telegram.refusals import Conflict
 
@@ -115,7 +116,10 @@ class Webhook:
         await server.setup()
         host, port = self._place
         try:
-            await web.TCPSite(server, host, port).start()
+            await listen(server, host, port)
+        except asyncio.CancelledError:
+            await server.cleanup()
+            raise
         except OSError as error:
             await server.cleanup()
             raise Unreachable(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from adapters.adapter import Accept, Capabilities, Health, State
 from adapters.errors import AdapterError, AuthFailed, Rejected, Unreachable
+from adapters.listening import listen
 from adapters.message import Address, Inbound, Part, Receipt
 from adapters.text import FormattedText
 from adapters.webhook.inbound import event_of, is_at
@@ -120,11 +121,9 @@ class WebhookAdapter:
             await runner.cleanup()
 
     async def _listen(self, runner: web.AppRunner) -> None:
-        from aiohttp import web
-
         host, port = self._settings.host, self._settings.port
         try:
-            await web.TCPSite(runner, host, port).start()
+            await listen(runner, host, port)
         except OSError as error:
             reason = error.strerror or str(error)
             detail = f"can't listen on {host}:{port} ({reason}): stop what does, or set another port or host"
