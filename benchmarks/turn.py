@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import importlib.util
 import json
 import os
@@ -112,6 +113,9 @@ def main() -> None:
     if chosen.serve:
         asyncio.run(serve())
     elif chosen.phase:
+        from bot.__main__ import MANY
+
+        gc.set_threshold(MANY)  # as in every process of the program
         name, client, url, count = chosen.phase
         print(json.dumps(asyncio.run(PHASES[name](client, url, int(count)))))
     else:

@@ -47,6 +47,7 @@ class Encoder:
         self._rests_until: datetime | None = None
         self._failures = 0
         self._threads = {kind: ThreadPoolExecutor(1, f"memory-{kind}") for kind in ("documents", "query")}
+        self._let_go = embedder.release if isinstance(embedder, Releasable) else None
         self._release: asyncio.TimerHandle | None = None
 
     @property
@@ -69,17 +70,17 @@ class Encoder:
 
     def release_later(self) -> None:
         """After it was used: its memory is given back once nobody has used it for a while. To be called in the loop."""
-        if isinstance(self._embedder, Releasable):
+        if self._let_go:
             if self._release:
                 self._release.cancel()
-            self._release = asyncio.get_running_loop().call_later(IDLE, self._embedder.release)
+            self._release = asyncio.get_running_loop().call_later(IDLE, self._let_go)
 
     def close(self) -> None:
         """End the threads, once what they do is done; waits between tries end at once."""
         if self._release:
             self._release.cancel()
-        if isinstance(self._embedder, Releasable):
-            self._embedder.release()
+        if self._let_go:
+            self._let_go()
         for thread in self._threads.values():
             thread.shutdown(wait=False, cancel_futures=True)
 
