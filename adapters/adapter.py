@@ -73,7 +73,7 @@ class Adapter(Protocol):
     health: Health
 
     async def run(self, accept: Accept) -> None:
-        """Receive until cancelled."""
+        """Receive until cancelled. It may be run again after it ended."""
 
     async def send(self, part: Part, key: str) -> Receipt:
         """Send ``part`` once. ``key`` is the same on every try of the same part (an idempotency key)."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from adapters.adapter import Adapter, Menu
-from adapters.errors import AdapterError, AuthFailed
+from adapters.errors import AdapterError
 from adapters.message import (
     Address,
     Message,
@@ -61,6 +61,9 @@ log = structlog.get_logger(__name__)
 
 DRAIN_SECONDS = 20.0
 """How long a stop waits for running turns; what is cut off goes on after the next start."""
+
+LONGEST_PAUSE = 300.0
+"""Seconds between two starts of a channel that crashes each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,15 +253,28 @@ class Hub:
         await self._health.stopped()
 
     async def _serve(self, adapter: Adapter) -> None:
-        """Run one channel; its failure is its own and is shown in ``limpet status``."""
-        try:
-            await adapter.run(self.accept)
-        except AuthFailed as error:
-            log.error("channel.failed", channel=adapter.channel, account=adapter.account, reason=str(error))
-        except AdapterError as error:
-            log.error("channel.failed", channel=adapter.channel, account=adapter.account, reason=str(error))
-        except Exception:  # a fault in one channel must not stop the others
-            log.exception("channel.crashed", channel=adapter.channel, account=adapter.account)
+        """Run one channel; its failure is its own and is shown in ``limpet status``.
+
+        What a person has to mend ends it; a fault in the adapter itself starts it anew, ever more slowly.
+        """
+        seconds = 1.0
+        while True:
+            try:
+                await adapter.run(self.accept)
+            except AdapterError as error:
+                await self._health.refresh()  # whoever reads the line and asks ``limpet status`` is told why
+                log.error("channel.failed", channel=adapter.channel, account=adapter.account, reason=str(error))
+                return
+            except Exception as error:  # it must not stop the others
+                again = f"started anew in {seconds:.0f} s; the log has where it was"
+                detail = f"a fault in the channel itself ({type(error).__name__}): {again}"
+                adapter.health = replace(adapter.health, state="failed", detail=detail)
+                await self._health.refresh()
+                log.exception("channel.crashed", channel=adapter.channel, account=adapter.account, seconds=seconds)
+            else:
+                return
+            await asyncio.sleep(seconds)
+            seconds = min(2 * seconds, LONGEST_PAUSE)
 
     async def greet(self, agent: str | None, *, opening: bool) -> Greeting | None:
         """The word to a console: who answers there; None when there is no such agent. Opens the agent with its model.

@@ -136,20 +136,24 @@ class HealthBoard:
         self._adapters = adapters
         self._clock = clock
         self._written: dict[tuple[str, str], Health] = {}
+        self._is_stale = False
 
     async def keep(self) -> None:
         """Until cancelled."""
-        failed = False
         while True:
-            try:
-                for adapter in self._adapters:
-                    await self._write(adapter, adapter.health)
-                failed = False
-            except sqlite().OperationalError as error:  # a full disk: what is shown may be old, the channels go on
-                if not failed:  # said once, as long as it lasts
-                    log.warning("health.not_written", reason=str(error))
-                failed = True
+            await self.refresh()
             await asyncio.sleep(PERIOD_SECONDS)
+
+    async def refresh(self) -> None:
+        """Write what changed, now. Never fails: on a full disk what is shown may be old, and the channels go on."""
+        try:
+            for adapter in self._adapters:
+                await self._write(adapter, adapter.health)
+            self._is_stale = False
+        except sqlite().OperationalError as error:
+            if not self._is_stale:  # said once, as long as it lasts
+                log.warning("health.not_written", reason=str(error))
+            self._is_stale = True
 
     async def stopped(self) -> None:
         """The hub ends: the channels are not running, unless one failed and a person has to mend it."""

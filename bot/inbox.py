@@ -99,14 +99,16 @@ class SqliteInbox:
         await self._state.durable()
         return cursor.rowcount == 1
 
-    async def waits(self, session: str) -> bool:
-        """Whether there is something to claim in a session."""
-        return await self._state.row(f"{_ITEMS} {_WAITING} LIMIT 1", session, self._owner) is not None
+    async def due(self, session: str) -> float | None:
+        """Seconds until what is to be claimed next has all that was sent as one with it, as far as can be told.
 
-    async def unfinished(self, session: str) -> float:
-        """Seconds until what would be claimed next has all that was sent as one with it, as far as can be told."""
-        first = await self._state.row(f"{_ITEMS} {_WAITING} ORDER BY id LIMIT 1", session, self._owner)
-        if first is None or _item(first).tries or not gap(_item(first).message):
+        None where there is nothing to claim.
+        """
+        row = await self._state.row(f"{_ITEMS} {_WAITING} ORDER BY id LIMIT 1", session, self._owner)
+        if row is None:
+            return None
+        first = _item(row)
+        if first.tries or not gap(first.message):
             return 0.0
         rows = await self._state.rows(f"{_ITEMS} {_WAITING} ORDER BY id", session, self._owner)
         messages = [_item(row).message for row in rows]

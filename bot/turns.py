@@ -140,10 +140,11 @@ class Turns:
         await asyncio.gather(self._lanes.close(grace), self._asides.close(grace))
 
     async def _next(self, key: str) -> bool:
-        if not await self._inbox.waits(key):  # the lane's last look: it needs no lock
-            return False
         for _ in range(MOST_PIECES):
-            if not (seconds := await self._inbox.unfinished(key)):
+            seconds = await self._inbox.due(key)
+            if seconds is None:  # the lane's last look: it needs no lock
+                return False
+            if not seconds:
                 break
             await self._sleep(seconds)
         async with Lock(self._locks / f"{portable_name(key)}.lock"):  # also between processes

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from adapters.adapter import Accept, Health
 from adapters.message import Edited, Moved, Quote
 from bot import outcome, turns
 from bot.app import Hub
 from bot.config import load
+from bot.health import read_health
 from bot.home import Home
 from bot.state import State
 from tests.bot.conftest import OPEN, Clock, Serve, people_of
@@ -324,3 +326,30 @@ async def test_what_was_open_is_answered_by_the_next_hub(
     (transcript,) = home.sessions("main").glob("*.jsonl")
     entries = [json.loads(line) for line in transcript.read_text().splitlines()[1:]]
     assert [entry["kind"] for entry in entries] == ["user", "assistant"]
+
+
+async def test_a_channel_that_crashes_is_started_anew_and_says_so(
+    serve: Serve, door: FakeAdapter, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One bad frame of a library must not make a door deaf for ever, with "connected" in ``limpet status``."""
+    sound, crashed = door.run, asyncio.Event()
+
+    async def run(accept: Accept) -> None:
+        if not crashed.is_set():
+            door.health = Health("connected")
+            crashed.set()
+            raise KeyError("update_id")
+        await sound(accept)
+
+    monkeypatch.setattr(door, "run", run)
+    async with ModelServer(echo) as server, serve(server):
+        await crashed.wait()
+        async with State.open(home.database) as state, asyncio.timeout(10):
+            fault = "a fault in the channel itself (KeyError)"
+            while not any(fault in channel.detail for channel in await read_health(state)):
+                await asyncio.sleep(0.01)
+        async with asyncio.timeout(10):
+            while door.health.state != "connected":
+                await asyncio.sleep(0.01)
+        await door.says(door.message("are you back?"))
+        assert [s.text for s in await door.wait_sent(1)] == ["re: are you back?"]
