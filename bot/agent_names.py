@@ -1,12 +1,13 @@
-"""Which agents a settings file names, and which of them is the default one; from its values as they are written.
+"""The names of agents: those that a settings file has, the default one, and those of workspaces made from a template.
 
 Standard library only, and forgiving: the Tab key and ``limpet where`` ask here too, also about a file that is broken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 MAIN = "main"
 
@@ -25,3 +26,17 @@ def default_agent(data: Mapping[str, Any]) -> str:
         if isinstance(binding, Mapping) and binding.keys() == {"agent"} and binding["agent"] in [*agent_tables(data)]:
             return str(binding["agent"])
     return MAIN
+
+
+def made_name(template: str, parts: Sequence[str]) -> str:
+    """The agent that ``template`` gives to the chat or sender whom ``parts`` tell from every other; one to one.
+
+    It reads "support/telegram/work/direct/123456789". No name in the settings has a slash.
+    """
+    return "/".join([template, *(quote(part, safe="") for part in parts)])
+
+
+def template_of(agent: str) -> str | None:
+    """The template that ``agent`` was made from; None for one that the settings name."""
+    template, slash, _ = agent.partition("/")
+    return template if slash else None

@@ -193,7 +193,7 @@ async def _whoami(order: Order) -> Answer:
     lines = [f"You are {called} ({account}), {level}." if called else f"You are {level} ({account})."]
     if address.kind != "direct":
         lines.append(f"This is the {address.kind} {address.chat}; what I note here is for all who read it.")
-    elif order.scope.is_home:
+    elif order.scope.is_home and order.scope.level is Level.OWNER:
         lines.append("What you ask me to note goes into the home memory.")
     else:
         lines.append("What you ask me to note is kept for this chat alone.")

@@ -16,7 +16,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource
 
-from bot import router
 from bot.config_checks import conflicts, origin, warnings
 from bot.config_file import ConfigFile, dotted, read
 from bot.config_keys import holds_secret, is_secret, secret_fields
@@ -278,7 +277,7 @@ def _checked(source: Source, degraded: Mapping[str, Problem]) -> Settings:
     settings.attach(
         {name: problem for name, problem in degraded.items() if not _is_off(sections[name])},
         list(warnings(settings, source)),
-        [router.Binding(own.agent, own.match, origin(i, source)) for i, own in enumerate(settings.bindings)],
+        [own.binding(origin(i, source)) for i, own in enumerate(settings.bindings)],
     )
     return settings
 

@@ -12,7 +12,7 @@ from bot import router
 from bot.config_keys import is_secret
 from bot.config_problems import Source
 from bot.errors import Problem
-from bot.settings import Settings, channel_names
+from bot.settings import TERMINAL, BindingSettings, Settings, channel_names
 from bot.spelling import closest, did_you_mean
 from bot.toml_positions import Key
 from workspaces.memory.embedders import NAMES
@@ -24,6 +24,8 @@ _OWN_VARIABLES = ("LIMPET_HOME", "LIMPET_CONFIG", "LIMPET_MODEL", "LIMPET_DEBUG"
 def conflicts(settings: Settings, source: Source) -> Iterator[Problem]:
     """What refuses the settings: names that lead nowhere, two that claim the same."""
     yield from _binding_conflicts(settings, source)
+    for name in settings.templates.keys() & settings.agents.keys():
+        yield source.problem(("templates", name), f"{name!r} is the name of an agent as well", "call one otherwise")
     yield from _identity_conflicts(settings, source)
     yield from _memory_conflicts(settings, source)
 
@@ -37,6 +39,10 @@ def warnings(settings: Settings, source: Source) -> Iterator[Problem]:
                 f'channels.{name} has direct = "allowlist" and an empty allow: nobody may write to it',
                 'add ids: allow = ["…"]',
             )
+    for index, binding in enumerate(settings.bindings):
+        if reason := _hopeless(binding, settings):
+            message, mend = reason
+            yield source.problem(("bindings", index), f"can never match: {message}", mend)
     if bad := source.environment.bad_lines:
         first, *more = bad
         also = f", and so are lines {', '.join(map(str, more))}" if more else ""
@@ -68,6 +74,7 @@ def _binding_conflicts(settings: Settings, source: Source) -> Iterator[Problem]:
     for index, binding in enumerate(settings.bindings):
         checks = (
             ("agent", binding.agent, settings.agents.keys(), "agent"),
+            ("template", binding.template, settings.templates.keys(), "template"),
             ("account", binding.account, sections.keys(), "section of [channels]"),
             ("channel", binding.channel, channel_names(), "channel"),
         )
@@ -81,6 +88,30 @@ def _binding_conflicts(settings: Settings, source: Source) -> Iterator[Problem]:
                 f"asks the same as the binding at {origin(other, source)}: only one of them can answer",
                 "take one out, or ask for more in one of them",
             )
+
+
+def _hopeless(binding: BindingSettings, settings: Settings) -> tuple[str, str] | None:
+    """Why no message can match, and the mend; None where one can, as far as the settings tell.
+
+    What is allowed beside them, in the database, is not known here: where that may matter the binding has hope.
+    """
+    sections = {
+        name: own
+        for name, own in settings.channels.items()
+        if binding.account in (None, name) and binding.channel in (None, own.kind)
+    }
+    asks_terminal = binding.channel in (None, TERMINAL) and binding.account in (None, TERMINAL)
+    if asks_terminal:
+        return None
+    account = settings.channels.get(binding.account or "")
+    if account is not None and binding.channel not in (None, account.kind):
+        return f"channels.{binding.account} is {account.kind}", f'write channel = "{account.kind}", or leave it out'
+    if not sections and binding.account not in settings.degraded:
+        where = f"channels.{binding.account}" if binding.account else binding.channel
+        return f"nothing connects {where}", f"connect it: limpet channels add {binding.account or binding.channel}"
+    if sections and not any(own.enabled for own in sections.values()):
+        return f"{', '.join(f'channels.{name}' for name in sections)} is switched off", "set enabled = true there"
+    return None
 
 
 def _memory_conflicts(settings: Settings, source: Source) -> Iterator[Problem]:

@@ -58,7 +58,7 @@ def speechless(settings: Settings, home: Home) -> list[Finding]:
 
     found = []
     by_model: dict[tuple[str | None, bool], list[str]] = {}
-    for agent in settings.agents:
+    for agent in (*settings.agents, *settings.templates):
         names = named_for(agent, settings)
         for name in names:
             by_model.setdefault((name, len(names) == 1), []).append(agent)
@@ -154,6 +154,11 @@ class HealthBoard:
             if not self._is_stale:  # said once, as long as it lasts
                 log.warning("health.not_written", reason=str(error))
             self._is_stale = True
+
+    async def heard_at(self, channel: str, account: str) -> datetime | None:
+        """When the platform last answered, in this run or one before, to the minute; None for never."""
+        row = await self._state.row("SELECT heard_at FROM health WHERE channel = ? AND account = ?", channel, account)
+        return datetime.fromisoformat(row[0]) if row and row[0] else None
 
     async def stopped(self) -> None:
         """The hub ends: the channels are not running, unless one failed and a person has to mend it."""

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from workspaces.names import portable_name
+from bot.agent_names import template_of
+from workspaces.names import original, portable_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,22 @@ class Home:
     def log_file(self) -> Path:
         return self.logs / "limpet.log"
 
+    @property
+    def templates(self) -> Path:
+        """What workspaces are made from, a folder each."""
+        return self.root / "templates"
+
     def workspace(self, agent: str) -> Path:
         """Where the agent's Markdown lies unless its settings name another folder."""
         return self.workspaces / portable_name(agent)
+
+    def made_agents(self) -> list[str]:
+        """The agents whose workspace was made from a template, by name. One whose name is too long is left out."""
+        try:
+            names = [original(entry.name) for entry in os.scandir(self.workspaces) if "_2f" in entry.name]
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if name is not None and template_of(name))
 
     def index(self, agent: str) -> Path:
         return self._of(agent) / "index.sqlite"

@@ -58,7 +58,7 @@ class Housekeeping:
         """Do what is due. Raises nothing: a fault is logged, and the next day is another try."""
         for name, agent in list(self._agents.items()):
             last = self._last_turn(name)
-            if not self._settings.agents[name].curate or last is None or self._clock() - last < IDLE:
+            if not self._settings.agent(name).curate or last is None or self._clock() - last < IDLE:
                 continue
             try:
                 await self._curate(agent)

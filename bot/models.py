@@ -56,13 +56,13 @@ def choices_of(agent: str, settings: Settings, home: Home) -> tuple[ModelChoice,
 
     Raises agents.errors.UnknownModel for a name that means nothing.
     """
-    names = in_order(settings.agents[agent].model)
+    names = in_order(settings.agent(agent).model)
     return resolve_all(settings.models, Environment.of(home).variables, WeightsStore(home.models), names)
 
 
 def named_for(agent: str, settings: Settings) -> tuple[str | None, ...]:
     """The names of the models of ``agent`` in the order in which they are asked; None for the one that is found."""
-    return in_order(settings.agents[agent].model) or in_order(settings.models.default) or (None,)
+    return in_order(settings.agent(agent).model) or in_order(settings.models.default) or (None,)
 
 
 def obstacle(
@@ -100,7 +100,7 @@ def model_of(agent: str, settings: Settings, home: Home, *, metered: Meter = _un
             return Chosen(None, None, HOW_TO_ADD_A_MODEL)
         model, misgiving = _built(choices, home, metered)
     except (MissingExtra, WeightsError) as error:
-        if settings.agents[agent].model or settings.models.default:
+        if settings.agent(agent).model or settings.models.default:
             raise
         return Chosen(None, None, f"Notes only: {error}")
     return Chosen(model, model.name, misgiving or _notice(choices[0]))
@@ -120,7 +120,7 @@ def prices_of(settings: Settings, home: Home) -> dict[str, Prices | None]:
 
     Two that are called alike and cost differently have no price: which of them answered can't be told.
     """
-    agents = (in_order(own.model) for own in settings.agents.values())
+    agents = (in_order(own.model) for own in (*settings.agents.values(), *settings.templates.values()))
     others = (*in_order(settings.models.small), *in_order(settings.voice.model))
     names = {*others, *settings.models.named()}.union((), *agents)
     variables, weights = Environment.of(home).variables, WeightsStore(home.models)

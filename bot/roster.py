@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 from agents.agent import Agent
 from agents.resets import Resets
 from agents.tools.registry import toolbox
+from bot.agent_names import template_of
 from bot.clock import now
 from bot.models import embedders_of
 from bot.zone import machine_zone, suggested
@@ -84,7 +85,7 @@ class Roster:
         return self._agents
 
     async def get(self, name: str) -> Agent:
-        """The agent called ``name``; it must be one of the configuration's."""
+        """The agent called ``name``: one of the configuration's, or made from a template of it, now if need be."""
         async with self._opening:
             if name not in self._agents:
                 self._agents[name] = await self._build(name)
@@ -92,7 +93,11 @@ class Roster:
 
     async def _build(self, name: str) -> Agent:
         zone = zone_of(name, self._settings, self._home)
-        workspace = Workspace.open(self._settings.workspace(name, self._home), clock=self._clock, zone=zone)
+        folder, template = self._settings.workspace(name, self._home), template_of(name)
+        if template is None:
+            workspace = Workspace.open(folder, clock=self._clock, zone=zone)
+        else:
+            workspace = Workspace.made_from(self._home.templates / template, folder, clock=self._clock, zone=zone)
         model, small = (_Deferred(functools.partial(build, name)) for build in (self._model, self._small))
         async with AsyncExitStack() as stack:
             stack.push_async_callback(model.close)
@@ -102,7 +107,7 @@ class Roster:
             if self._watch:
                 await stack.enter_async_context(memory.watch())
             self._stack.push_async_exit(stack.pop_all())
-        own = self._settings.agents[name]
+        own = self._settings.agent(name)
         copies = Copies(self._home.copies(name), self._clock)
         return Agent(
             name=name,
@@ -146,8 +151,10 @@ def open_memory(
 ) -> AbstractAsyncContextManager[Memory]:
     """The memory of one agent, as its own process or another's sees it. ``embedders`` None: those of the settings.
 
-    Other files that it may recall (``memory.extra``) are never the home's or another agent's.
+    Other files that it may recall (``memory.extra``) are never the home's or another agent's. What is made from a
+    template recalls none: they are the owner's own.
     """
+    own = settings.memory if template_of(name) is None else settings.memory.model_copy(update={"extra": ()})
     embedder, stand_in = embedders or embedders_of(settings, home)
     others = (settings.workspace(other, home) for other in settings.agents if other != name)
     return Memory.open(
@@ -156,7 +163,7 @@ def open_memory(
         apart=(home.root, *others),
         embedder=embedder,
         stand_in=stand_in,
-        settings=settings.memory,
+        settings=own,
         history=home.history(name),
         clock=clock,
         zone=zone_of(name, settings, home),
@@ -168,7 +175,7 @@ def zone_of(name: str, settings: Settings, home: Home) -> Callable[[], tzinfo]:
 
     The configured zone, else the one in USER.md, else the machine's, else UTC.
     """
-    own = settings.agents[name].time_zone
+    own = settings.agent(name).time_zone
     folder = settings.workspace(name, home)
 
     def zone() -> tzinfo:

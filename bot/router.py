@@ -1,7 +1,8 @@
 """From a message to the agent, session and scope that answer it. Pure, and able to say why.
 
 Bindings are tried by how exactly they name the chat; the first that matches wins, in this order: exact chat, parent
-chat of a thread, chat wildcard, space and role, space, account, channel, default.
+chat of a thread, chat wildcard, space and role, space, account, channel, default; of two that are alike in this the one
+that asks for more.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from adapters.message import Address, Message
-from bot.scope import scope_of
+from bot.agent_names import made_name
+from bot.scope import Per, audience, scope_of
 from bot.session_key import session_key
 from workspaces.scope import Level, Scope
 
@@ -30,11 +32,20 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Messages that match go to ``agent``. ``origin`` says where it was written ("limpet.toml:12")."""
+    """Messages that match go to ``agent``. ``origin`` says where it was written ("limpet.toml:12").
+
+    With ``per``, ``agent`` is a template, and each chat or each sender has a workspace of its own made from it.
+    """
 
     agent: str
     match: Match
     origin: str = ""
+    per: Per | None = None
+
+    @property
+    def goes_to(self) -> str:
+        """In words: "main", or "support, for each chat its own"."""
+        return f"{self.agent}, for each {self.per} its own" if self.per else self.agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +82,8 @@ def route(
 ) -> Explanation:
     """Route ``message``, whose canonical address is ``address``. ``default`` is the agent where no binding matches."""
     tried = sorted(
-        ((tier, binding) for binding in bindings for tier in _tiers(binding.match, address)), key=lambda pair: pair[0]
+        ((tier, binding) for binding in bindings for tier in _tiers(binding.match, address)),
+        key=lambda pair: (pair[0], -_asked(pair[1].match)),
     )
     considered: list[Considered] = []
     winner: Binding | None = None
@@ -82,8 +94,10 @@ def route(
             considered.append(Considered(binding, True, _TIERS[tier]))
         elif winner is not binding:
             considered.append(Considered(binding, False, reason or "a more exact binding won"))
-    agent = winner.agent if winner else default
-    scope = scope_of(address, message.sender, level, identity)
+    agent, per = (winner.agent, winner.per) if winner else (default, None)
+    if per is not None:
+        agent = made_name(agent, audience(address, message.sender, identity, per))
+    scope = scope_of(address, message.sender, level, identity, per)
     session = session_key(agent, address, message.sender, scope, identity)
     return Explanation(Route(agent, session, scope), tuple(considered))
 
@@ -99,6 +113,11 @@ def _tiers(match: Match, address: Address) -> tuple[int, ...]:
     if match.account is not None:
         return (5,)
     return (6,) if match.channel is not None else (7,)
+
+
+def _asked(match: Match) -> int:
+    """How many keys a binding asks for."""
+    return sum(getattr(match, field.name) is not None for field in fields(match))
 
 
 def _mismatch(match: Match, message: Message, address: Address, *, parent: bool) -> str | None:

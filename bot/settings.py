@@ -34,9 +34,11 @@ from agents.settings import BudgetSettings, ModelName, ModelNames, ModelsSetting
 from agents.tools.settings import ToolSettings
 from bot import router
 from bot.access import DirectPolicy, Policy
-from bot.agent_names import MAIN, agent_tables
+from bot.agent_names import MAIN, agent_tables, template_of
 from bot.errors import Problem
 from bot.home import Home
+from bot.queueing import Queue, QueueMode
+from bot.scope import Per
 from bot.spelling import did_you_mean
 from bot.zone import suggested, zone
 from workspaces.installation import install_extra
@@ -120,16 +122,17 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class AgentSettings(_Table):
-    """``[agents.<name>]``: one assistant with its own workspace and memory."""
+class TemplateSettings(_Table):
+    """``[templates.<name>]``: what a workspace of its own is made from, for each chat or each sender of a binding.
+
+    Its files lie in ``templates/<name>`` of the home; they are made with the first such workspace, and a change of one
+    of them reaches all who have none of their own.
+    """
 
     model: ModelNames | None = Field(
         None,
         examples=["ollama/qwen3:4b"],
         description="A model, or a list as in ``models.default``. None: the default of ``[models]``.",
-    )
-    workspace: Annotated[Path, AfterValidator(_absolute)] | None = Field(
-        None, examples=["~/notes"], description="The folder of its Markdown. None: ``workspaces/<name>`` of the home."
     )
     time_zone: Annotated[str, AfterValidator(_zone_name)] | None = Field(
         None,
@@ -159,6 +162,14 @@ class AgentSettings(_Table):
     )
 
 
+class AgentSettings(TemplateSettings):
+    """``[agents.<name>]``: one assistant with its own workspace and memory."""
+
+    workspace: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+        None, examples=["~/notes"], description="The folder of its Markdown. None: ``workspaces/<name>`` of the home."
+    )
+
+
 Options = TypeVar("Options", bound=BaseModel)
 
 
@@ -185,6 +196,11 @@ class ChannelSettings(_Table, Generic[Options]):
     stream: bool = Field(
         True, description="Whether an answer is shown while it is being written, where that is possible."
     )
+    queue: QueueMode | None = Field(
+        None,
+        examples=["collect"],
+        description="What becomes of a message that comes while another is answered. None: ``mode`` of ``[queue]``.",
+    )
     options: Options
     """What the adapter itself can be told; in the file these keys stand beside the others."""
 
@@ -208,7 +224,14 @@ class ChannelSettings(_Table, Generic[Options]):
 class BindingSettings(_Table):
     """``[[bindings]]``: the agent that answers what matches all the other keys; one without any answers the rest."""
 
-    agent: str = Field(examples=["main"], description="Who answers what matches.")
+    agent: str | None = Field(None, examples=["main"], description="Who answers what matches.")
+    template: str | None = Field(
+        None,
+        examples=["support"],
+        description="Instead of ``agent``: each chat that matches has a workspace of its own, made from this one of "
+        "``[templates]`` with the first message.",
+    )
+    per: Per = Field("chat", description="With ``template``: whether each chat or each sender has its own.")
     channel: str | None = Field(None, examples=["telegram"], description="A platform.")
     account: str | None = Field(None, examples=["telegram"], description="A section of ``[channels]``.")
     space: Id | None = Field(None, examples=["T0123456789"], description="A guild (Discord) or team (Slack).")
@@ -218,6 +241,18 @@ class BindingSettings(_Table):
     )
     thread: Id | None = Field(None, examples=["42"], description="One thread or topic of the chat.")
     sender: Id | None = Field(None, examples=["123456789"], description="One sender, by id.")
+
+    @model_validator(mode="after")
+    def _one_answers(self) -> BindingSettings:
+        if self.agent is None and self.template is None:
+            raise refusal("says nobody who answers", 'add agent = "main"')
+        if self.agent is not None and self.template is not None:
+            raise refusal("has an agent and a template: only one can answer", "take one of them out")
+        if self.template is None and "per" in self.model_fields_set:
+            raise refusal("per says nothing without template", "take it out, or write template in the place of agent")
+        if self.template is not None and self.channel is None and self.account is None:
+            raise refusal("template says nothing without channel", "add channel = …")
+        return self
 
     @model_validator(mode="after")
     def _ids_belong_to_something(self) -> BindingSettings:
@@ -236,7 +271,13 @@ class BindingSettings(_Table):
 
     @property
     def match(self) -> router.Match:
-        return router.Match(**self.model_dump(exclude={"agent"}))
+        return router.Match(**self.model_dump(exclude={"agent", "template", "per"}))
+
+    def binding(self, origin: str) -> router.Binding:
+        """As the router takes it; ``origin`` is where it stands."""
+        if self.template is not None:
+            return router.Binding(self.template, self.match, origin, self.per)
+        return router.Binding(self.agent or MAIN, self.match, origin)
 
 
 FileKind: TypeAlias = Literal["image", "audio", "voice", "video", "document", "sticker"]
@@ -264,6 +305,42 @@ class MediaSettings(_Table):
     @property
     def max_bytes(self) -> int:
         return int(self.max_mb * 1_000_000)
+
+
+class QueueSettings(_Table):
+    """``[queue]``: how messages wait while another one of the same conversation is answered."""
+
+    mode: QueueMode = Field(
+        "steer",
+        description="Of the same person in the same place: words join the running turn (steer), wait and are answered "
+        "together (collect), are each answered alone (followup), or end the running turn, which begins anew with them "
+        "(interrupt). ``/queue`` in a chat changes it there.",
+    )
+    debounce: float = Field(
+        0.0,
+        ge=0,
+        le=60,
+        examples=[2.5],
+        description="What somebody says within so many seconds of their message before is one question. 0: nothing is "
+        "waited for.",
+    )
+    most_waiting: int = Field(
+        20,
+        ge=1,
+        description="How many messages may wait in one conversation. Beyond it the oldest are left out, and the next "
+        "answer knows which.",
+    )
+
+    @property
+    def queue(self) -> Queue:
+        return Queue(self.mode, self.debounce, self.most_waiting)
+
+
+class LimitsSettings(_Table):
+    """``[limits]``: how much may be said. The terminal and ``/stop`` have no limit."""
+
+    per_sender: int = Field(60, ge=1, description="Messages to the bot that one sender may send in a minute.")
+    per_chat: int = Field(180, ge=1, description="Messages to the bot that all in one chat may send in a minute.")
 
 
 class VoiceSettings(_Table):
@@ -323,6 +400,10 @@ class Settings(BaseSettings):
         "binding names another. To put another in its place everywhere, bind it without any key: `[[bindings]]` with "
         "nothing but `agent`.",
     )
+    templates: dict[Annotated[str, AfterValidator(_agent_name)], TemplateSettings] = Field(
+        default_factory=dict,
+        description="What the workspaces of bindings with ``template`` are made from.",
+    )
     channels: dict[str, Annotated[ChannelSettings[Any], WrapValidator(_channel)]] = Field(
         default_factory=dict, description="An account on a platform, and who may talk to the bot there."
     )
@@ -339,6 +420,10 @@ class Settings(BaseSettings):
         default_factory=MediaSettings, description="Which of the files that come with messages are fetched."
     )
     voice: VoiceSettings = Field(default_factory=VoiceSettings, description="How voice notes are understood.")
+    queue: QueueSettings = Field(
+        default_factory=QueueSettings, description="How messages wait while another one is answered."
+    )
+    limits: LimitsSettings = Field(default_factory=LimitsSettings, description="How much may be said.")
 
     _degraded: dict[str, Problem] = PrivateAttr(default_factory=dict)
     _warnings: tuple[Problem, ...] = PrivateAttr(())
@@ -400,14 +485,27 @@ class Settings(BaseSettings):
         """Where answers are shown while they are being written, by channel and account."""
         return frozenset((section.kind, name) for name, section in self.channels.items() if section.stream)
 
+    def queues(self) -> Mapping[tuple[str, str], QueueMode]:
+        """How messages queue where that is set for the channel, by channel and account."""
+        return {(section.kind, name): section.queue for name, section in self.channels.items() if section.queue}
+
     @property
     def default_agent(self) -> str:
         """Who answers where no other binding matches: the agent of a binding without any key, else ``main``."""
-        return next((binding.agent for binding in self.bindings if binding.match == router.Match()), MAIN)
+        agents = (binding.agent for binding in self.bindings if binding.match == router.Match())
+        return next(filter(None, agents), MAIN)
+
+    def agent(self, name: str) -> TemplateSettings:
+        """What is set for the agent ``name``, or for the template of that name and all that is made from it.
+
+        Raises KeyError where neither is known.
+        """
+        return self.agents.get(name) or self.templates[template_of(name) or name]
 
     def workspace(self, agent: str, home: Home) -> Path:
         """The folder of the agent's Markdown."""
-        return self.agents[agent].workspace or home.workspace(agent)
+        own = self.agents.get(agent)
+        return (own and own.workspace) or home.workspace(agent)
 
 
 def secrets_in(settings: Settings) -> set[str]:

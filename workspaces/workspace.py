@@ -32,6 +32,9 @@ _HOME = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", INTERVIEW
 _SHARED = ("AGENTS.md", "SOUL.md", "IDENTITY.md")
 """The files of home that say how the agent is, and so are read in every scope."""
 
+_READ_THROUGH = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md")
+"""What a workspace that was made from a template has from there, as long as it has no file of its own."""
+
 _CUT_FIRST = ("TOOLS.md", "USER.md", "daily", "MEMORY.md", "IDENTITY.md", "SOUL.md", INTERVIEW)
 """In which order files give way when all together are too long; AGENTS.md never does."""
 
@@ -59,11 +62,15 @@ class BootstrapFile:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """An open workspace. ``zone`` is where its days begin and end, asked each time; None means the machine's."""
+    """An open workspace. ``zone`` is where its days begin and end, asked each time; None means the machine's.
+
+    ``template`` is where files are read that it has none of its own of; None where it has all its files itself.
+    """
 
     root: Path
     clock: Callable[[], datetime]
     zone: Callable[[], tzinfo | None]
+    template: Path | None = None
 
     @classmethod
     def open(
@@ -90,6 +97,31 @@ class Workspace:
         (folder / "memory").mkdir(exist_ok=True, mode=0o700)
         return cls(folder, clock, zone or (lambda: read_profile(folder).zone))
 
+    @classmethod
+    def made_from(
+        cls,
+        template: Path,
+        folder: Path,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        zone: Callable[[], tzinfo | None] | None = None,
+    ) -> Workspace:
+        """The workspace in ``folder``, which is made (0700) with nothing but its memory; the rest is the template's.
+
+        There is no interview: whoever talks there is not the one who runs it. Raises OSError as ``open`` does.
+        """
+        furnish(template)
+        (folder / "memory").mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.create(folder / "MEMORY.md", (template / "MEMORY.md").read_bytes())
+        return cls(folder, clock, zone or (lambda: read_profile(folder).zone), template)
+
+    def eject(self) -> list[str]:
+        """Copy what the template has and the workspace has not, so that no change there reaches it; what was copied."""
+        if self.template is None:
+            return []
+        found = [name for name in _READ_THROUGH if (self.template / name).exists()]
+        return [name for name in found if files.create(self.root / name, (self.template / name).read_bytes())]
+
     @property
     def today(self) -> date:
         """The day it is where the agent is."""
@@ -109,7 +141,14 @@ class Workspace:
 
     def stamps(self, scope: Scope) -> dict[str, Stamp]:
         """By which a change of one of the files of ``bootstrap`` is noticed, by name; None for one that isn't there."""
-        return {name: _stamp(f"{self.root}/{name}") for names in self._names(scope) for name in names}
+        return {name: self._stamp(name) for names in self._names(scope) for name in names}
+
+    def _stamp(self, name: str) -> Stamp:
+        own = _stamp(f"{self.root}/{name}")
+        return _stamp(f"{self.template}/{name}") if own is None and self._is_through(name) else own
+
+    def _is_through(self, name: str) -> bool:
+        return self.template is not None and name in _READ_THROUGH
 
     def _names(self, scope: Scope) -> tuple[Sequence[str], Sequence[str]]:
         """The files of home that ``scope`` is given, and its own."""
@@ -127,8 +166,12 @@ class Workspace:
         (self.root / INTERVIEW).unlink(missing_ok=True)
 
     def _read(self, name: str, scope: Scope, *, expected: bool) -> BootstrapFile:
+        root = self.root
+        if self._is_through(name) and not os.path.lexists(root / name):
+            assert self.template is not None
+            root = self.template
         try:
-            read = files.decode(paths.resolve(self.root, name, scope).read_bytes())
+            read = files.decode(paths.resolve(root, name, scope).read_bytes())
         except FileNotFoundError:
             return BootstrapFile(name, "", warning=f"{name} is missing." if expected else "")
         except paths.OutOfReach:
@@ -136,6 +179,13 @@ class Workspace:
         except OSError as error:
             return BootstrapFile(name, "", warning=f"{name} can't be read: {error.strerror}.")
         return BootstrapFile(name, read.text, warning=f"{name}: {read.flaw}." if read.flaw else "")
+
+
+def furnish(template: Path) -> None:
+    """Make the folder of a template (0700), with the files it lacks: those that a new workspace has."""
+    template.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name in (*_READ_THROUGH, "MEMORY.md"):
+        files.create(template / name, (TEMPLATE / name).read_bytes())
 
 
 def _stamp(path: str) -> Stamp:

@@ -20,7 +20,7 @@ FORGIVEN = 2
 # fmt: off
 _ELSEWHERE = frozenset({
     "setup", "onboard", "login", "logout", "logs", "update", "upgrade", "uninstall", "backup",
-    "restore", "agents", "agent", "keys", "key", "gateway", "start", "stop", "restart", "version", "quit", "exit",
+    "restore", "agent", "keys", "key", "gateway", "start", "stop", "restart", "version", "quit", "exit",
     "sessions", "session", "cron", "plugins", "plugin", "import", "export", "forget", "usage", "cost", "why",
     "powers", "explain",
 })

@@ -90,7 +90,7 @@ def path(ctx: typer.Context, agent: AgentOption = None, json: JsonOption = False
 
     home: Home = ctx.obj
     settings = load(home)
-    folder = settings.workspace(agent_called(agent, settings), home)
+    folder = settings.workspace(agent_called(agent, settings, home), home)
     output.result(str(folder), {"path": str(folder)}, as_json=json)
 
 

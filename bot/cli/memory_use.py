@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
+from bot.agent_names import template_of
 from bot.cli import output
 from bot.errors import UsageError
 from bot.spelling import did_you_mean
@@ -59,7 +60,7 @@ class Which:
         from workspaces.scope import CHATS, HOME, SHARED, Level, Scope, area_of
 
         settings = load(self.home)
-        root = self.folder or settings.workspace(agent_called(self.agent, settings), self.home)
+        root = self.folder or settings.workspace(agent_called(self.agent, settings, self.home), self.home)
         chats = (area_of(f"{CHATS}{path.name}/") for path in (root / CHATS).glob("*"))
         return Scope(HOME, frozenset({HOME, SHARED, *chats}), frozenset(), Level.OWNER)
 
@@ -82,7 +83,7 @@ class Which:
 
         settings = load(self.home)
         if self.folder is None:
-            return open_memory(agent_called(self.agent, settings), settings, self.home)
+            return open_memory(agent_called(self.agent, settings, self.home), settings, self.home)
         if self.agent is not None:
             raise UsageError("--agent and --dir name two memories", "give one of them")
         if not self.folder.is_dir():
@@ -97,10 +98,12 @@ class Which:
         return Memory.open(folder, index, patterns=ANY, embedder=embedder, stand_in=stand_in, settings=tuned)
 
 
-def agent_called(name: str | None, settings: Any) -> str:
+def agent_called(name: str | None, settings: Any, home: Home) -> str:
     """The agent of that name, the default one for None. Raises UsageError where there is none."""
     if name is not None and name not in settings.agents:
-        raise UsageError(f"no agent is called {name!r}", did_you_mean(name, settings.agents))
+        known = [*settings.agents, *(made for made in home.made_agents() if template_of(made) in settings.templates)]
+        if name not in known:
+            raise UsageError(f"no agent is called {name!r}", did_you_mean(name, known))
     return str(name or settings.default_agent)
 
 

@@ -113,11 +113,11 @@ def _told(verdict: Verdict, explanation: Explanation | None) -> tuple[str, dict[
     ]
     for considered in explanation.considered:
         word = "won" if considered.won else "lost"
-        rows.append((word, f"{considered.binding.origin} → {considered.binding.agent}: {considered.reason}"))
+        rows.append((word, f"{considered.binding.origin} → {considered.binding.goes_to}: {considered.reason}"))
     if not any(considered.won for considered in explanation.considered):
         rows.append(("won", f"no binding matches: the default agent, {route.agent}"))
     bindings = [
-        {"origin": c.binding.origin, "agent": c.binding.agent, "won": c.won, "reason": c.reason}
+        {"origin": c.binding.origin, "agent": c.binding.agent, "per": c.binding.per, "won": c.won, "reason": c.reason}
         for c in explanation.considered
     ]
     data: dict[str, object] = {

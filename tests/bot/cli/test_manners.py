@@ -90,7 +90,7 @@ def test_every_module_of_commands_is_in_the_table() -> None:
         (["plugins"], "to send one word say: limpet chat --once plugins"),
         (["--", "chta"], "did you mean 'chat'?"),
         (["hello", "there"], 'put a text in quotes: limpet "a question"'),
-        (["agents", "list"], "unknown command 'agents'"),
+        (["keys", "list"], "unknown command 'keys'"),
         ([""], "there is no text to answer"),
         (["  "], "there is no text to answer"),
         (["--verison"], "did you mean '--version'?"),
