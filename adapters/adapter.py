@@ -168,8 +168,48 @@ class Reactor(Protocol):
 
 
 @runtime_checkable
-class Menu(Protocol):
-    """An adapter whose platform shows people a list of commands while they write (Telegram)."""
+class Leaver(Protocol):
+    """An adapter that can leave a chat by itself."""
 
-    def offer(self, commands: Sequence[tuple[str, str]]) -> None:
-        """What to show from the next ``run`` on: names without a slash, each with a line about it. Best effort."""
+    async def leave(self, address: Address) -> None:
+        """Leave a chat that is not direct. Failures are swallowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A command: its name without the slash, a line about it, and what may stand behind it, "" for nothing."""
+
+    name: str
+    summary: str
+    usage: str = ""
+
+
+@runtime_checkable
+class Menu(Protocol):
+    """An adapter whose platform shows people a list of commands while they write (Telegram, Discord)."""
+
+    def offer(self, commands: Sequence[Offered]) -> None:
+        """What to show from the next ``run`` on. Best effort."""
+
+
+@runtime_checkable
+class Backfiller(Protocol):
+    """An adapter whose platform keeps nothing for who is away: what was said meanwhile it has to read up itself."""
+
+    def resume(self, newest: Mapping[str, str], heard_at: datetime | None) -> None:
+        """Where the next ``run`` goes on, told before it.
+
+        ``newest`` is by chat the id of the last message there that the hub took as said to it; ``heard_at`` when the
+        platform was last heard, None for never. What is handed on once more is a replay, and no harm.
+        """
+
+
+@runtime_checkable
+class Settler(Protocol):
+    """An adapter whose platform can be asked whether a part that may have arrived did."""
+
+    async def settle(self, part: Part, key: str, since: datetime) -> Receipt | None:
+        """The receipt of ``part`` where it was sent under ``key`` at ``since`` or later; None where it is not there.
+
+        Raises ``adapters.errors`` where that can't be found out now.
+        """

@@ -6,7 +6,8 @@ and no model: an unknown sender costs neither a row nor a call, except for the p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Literal, TypeAlias
 
@@ -16,18 +17,42 @@ from workspaces.scope import Level
 DirectPolicy: TypeAlias = Literal["pairing", "allowlist", "open", "disabled"]
 
 
+Joining: TypeAlias = Literal["say", "leave", "quiet"]
+"""What is done in a group that we were added to and may not answer in."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPolicy:
+    """What holds in one group and its threads. None is as for the whole channel: ``allow`` None lets anyone speak."""
+
+    mention: bool | None = None
+    allow: frozenset[str] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Who may talk on one channel.
 
     ``allow`` holds sender ids ("*" counts only with ``direct`` = "open"); ``groups`` holds chat ids ("*" for every
-    group). An empty set means nobody. ``mention`` is whether a group message must address us.
+    group). An empty set means nobody. ``blocked`` are senders who are not heard anywhere. ``mention`` is whether a
+    group message must address us; ``chats`` says it otherwise for some, by chat id.
     """
 
     direct: DirectPolicy = "pairing"
     allow: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
+    blocked: frozenset[str] = frozenset()
     mention: bool = True
+    chats: Mapping[str, ChatPolicy] = field(default_factory=dict)
+    joining: Joining = "say"
+
+    def of(self, *chats: str | None) -> ChatPolicy:
+        """What holds in a chat that is known by these ids, the nearest first."""
+        return next((self.chats[chat] for chat in chats if chat is not None and chat in self.chats), ChatPolicy())
+
+
+ALLOW_COMMAND = "/allow"
+"""With this an owner lets us answer in a group, from inside it."""
 
 
 class Decision(Enum):
@@ -48,16 +73,26 @@ class Verdict:
     level: Level | None = None
 
 
-def decide(message: Message, chat: str, policy: Policy, level: Level | None) -> Verdict:
-    """The verdict on one message.
-
-    ``chat`` is the canonical id of its chat and ``level`` what the sender holds, None for a stranger.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the tables have of a message: the ``level`` of its sender, None for a stranger, whether that sender was
+    blocked, and whether its chat was allowed beside the settings.
     """
+
+    level: Level | None = None
+    is_blocked: bool = False
+    is_allowed: bool = False
+
+
+def decide(message: Message, chat: str, policy: Policy, known: Known) -> Verdict:
+    """The verdict on one message. ``chat`` is the canonical id of its chat."""
     if message.sender.is_bot:
         return Verdict(Decision.DENY, "the sender is a bot")
+    if known.is_blocked or policy.blocked & {message.sender.id, *message.sender.aliases}:
+        return Verdict(Decision.DENY, "the sender is blocked")
     if message.address.kind == "direct":
-        return _direct(message, policy, level)
-    return _group(message, chat, policy, level)
+        return _direct(message, policy, known.level)
+    return _group(message, chat, policy, known)
 
 
 def _direct(message: Message, policy: Policy, level: Level | None) -> Verdict:
@@ -83,12 +118,21 @@ def _direct(message: Message, policy: Policy, level: Level | None) -> Verdict:
     return Verdict(Decision.PAIR, "the sender is unknown")
 
 
-def _group(message: Message, chat: str, policy: Policy, level: Level | None) -> Verdict:
-    listed = {message.address.chat, chat, message.address.parent} & policy.groups
-    if not (listed or "*" in policy.groups):
+def _group(message: Message, chat: str, policy: Policy, known: Known) -> Verdict:
+    address, level = message.address, known.level
+    listed = {address.chat, chat, address.parent, "*"} & policy.groups
+    if not (listed or known.is_allowed):
+        says_it = message.text.strip() == ALLOW_COMMAND and message.forwarded_from is None and not message.attachments
+        if level is Level.OWNER and says_it:
+            return Verdict(Decision.ALLOW, "the owner allows the group", level)
         return Verdict(Decision.DENY, "the group is not in the list of groups")
     if message.sender.is_shared:
         return Verdict(Decision.DENY, "the sender id is shared by several people")
-    if policy.mention and not message.mentions_me:
+    own = policy.of(address.chat, chat, address.parent)
+    is_among = own.allow is None or level is Level.OWNER or own.allow & {message.sender.id, *message.sender.aliases}
+    if not is_among:
+        return Verdict(Decision.DENY, "the sender is not among those who are answered in this group")
+    needs_mention = policy.mention if own.mention is None else own.mention
+    if needs_mention and not message.mentions_me:
         return Verdict(Decision.OVERHEAR, "the message does not address us", level or Level.GUEST)
     return Verdict(Decision.ALLOW, "the group is allowed", level or Level.GUEST)

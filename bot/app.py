@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from adapters.adapter import Adapter, Menu
+from adapters.adapter import Adapter, Backfiller, Menu, Offered
 from adapters.errors import AdapterError
 from adapters.message import (
     Address,
@@ -26,8 +26,11 @@ from adapters.message import (
     Sender,
 )
 from bot import commands
+from bot.admission import Admission
+from bot.choices import Choices
 from bot.clock import now
 from bot.gate import Gate
+from bot.groups import Groups
 from bot.health import HealthBoard
 from bot.hindrance import Hindrance
 from bot.housekeeping import Housekeeping
@@ -41,6 +44,7 @@ from bot.outgoing import Outgoing
 from bot.overheard import Overheard
 from bot.pairing import Pairing
 from bot.people import People
+from bot.queueing import Queues
 from bot.reception import Reception
 from bot.roster import Roster
 from bot.state import State
@@ -142,8 +146,15 @@ class Hub:
                 State.open(home.database) as state,
                 Roster.open(settings, home, model=model, small=small, clock=clock, watch=watch) as roster,
             ):
-                people = People(state, owners=settings.owners, identities=settings.identities, clock=clock)
-                gate = Gate(settings, people, settings.policies())
+                people = People(
+                    state,
+                    owners=settings.owners,
+                    identities=settings.accounts(),
+                    levels=settings.identity_levels(),
+                    clock=clock,
+                )
+                groups = Groups(state, clock=clock)
+                gate = Gate(settings, people, groups)
                 hindrance = Hindrance(home, by_account)
                 outgoing = Outgoing(home.state / "outgoing")
                 outbox = SqliteOutbox(
@@ -155,7 +166,9 @@ class Hub:
                     clock=clock,
                     failed=hindrance.lane_failed,
                 )
-                inbox = SqliteInbox(state, outbox, owner, clock)
+                choices = Choices(state)
+                queues = Queues(choices, settings.queue.queue, settings.queues())
+                inbox = SqliteInbox(state, outbox, owner, clock, queue=queues.of)
                 overheard = Overheard(state, clock)
                 ledger = Ledger(
                     state,
@@ -164,6 +177,15 @@ class Hub:
                     clock=clock,
                     zone=lambda: machine_zone() or UTC,
                 )
+                admission = Admission(
+                    state,
+                    by_account,
+                    gate=gate,
+                    people=people,
+                    pairing=Pairing(state, people, clock=clock),
+                    groups=groups,
+                    outbox=outbox,
+                )
                 transcriber = transcriber_of(settings, home)
                 transcribe = partial(transcribed, transcriber, ledger) if transcriber is not None else None
                 turns = Turns(
@@ -171,6 +193,7 @@ class Hub:
                     outbox,
                     by_account,
                     admit=gate.admit,
+                    admission=admission,
                     agent=roster.get,
                     locks=home.state / "sessions",
                     ledger=ledger,
@@ -178,6 +201,7 @@ class Hub:
                     hindrance=hindrance,
                     overheard=overheard,
                     outgoing=outgoing,
+                    queues=queues,
                     streams=settings.streams(),
                     advice=lambda name: chosen[name].notice if chosen[name].model is None else None,
                 )
@@ -188,7 +212,7 @@ class Hub:
                         by_account,
                         gate=gate,
                         people=people,
-                        pairing=Pairing(state, people, clock=clock),
+                        admission=admission,
                         inbox=inbox,
                         outbox=outbox,
                         overheard=overheard,
@@ -211,10 +235,13 @@ class Hub:
 
     async def run(self) -> None:
         """Take up what dead processes left, then serve until cancelled."""
-        menu = [(command.name, command.summary) for command in commands.COMMANDS if command.is_listed]
-        for adapter in self._adapters.values():
+        menu = [Offered(each.name, each.summary, each.usage) for each in commands.COMMANDS if each.is_listed]
+        for (channel, account), adapter in self._adapters.items():
             if isinstance(adapter, Menu):
                 adapter.offer(menu)
+            if isinstance(adapter, Backfiller):
+                newest = await self.inbox.newest(channel, account)
+                adapter.resume(newest, await self._health.heard_at(channel, account))
         sessions = await self.inbox.adopt(self._adapters, self._is_alive)
         for session in sessions:
             self._turns.wake(session)

@@ -20,6 +20,7 @@ from agents.prefix import PrefixTooLong
 from agents.quoting import one_line
 from agents.taking_back import LEAST_AMONG_OTHERS, not_done, taken_back
 from agents.upkeep import KEPT
+from bot.admission import Admission
 from bot.errors import NotPermitted, UsageError
 from bot.metering import NOT_TODAY, keeper, refusal
 from bot.router import Route
@@ -73,6 +74,7 @@ class Order:
     route: Route
     turn: str
     agent: Callable[[], Awaitable[Agent]]
+    admission: Admission
     stop: Callable[[], Awaitable[str]]
 
     @property
@@ -310,6 +312,27 @@ async def _stop(order: Order) -> Answer:
     return Answer(await order.stop())
 
 
+async def _pair(order: Order) -> Answer:
+    return Answer(await order.admission.waiting())
+
+
+async def _approve(order: Order) -> Answer:
+    return _decided(await order.admission.approve(order.given.words))
+
+
+async def _allow(order: Order) -> Answer:
+    return _decided(await order.admission.allow(order.given.words, order.message.address))
+
+
+async def _deny(order: Order) -> Answer:
+    return _decided(await order.admission.deny(order.given.words, order.message.address))
+
+
+def _decided(said: tuple[str, bool]) -> Answer:
+    words, is_done = said
+    return Answer(words, 0 if is_done else UsageError.exit_code)
+
+
 def _list(order: Order) -> str:
     return _bullets([command.line for command in listed(order.scope.level, order.message.address.kind)])
 
@@ -340,5 +363,11 @@ COMMANDS: tuple[Command, ...] = (
     Command("stop", "stop the answer that I am working on", _stop, at_once=True),
     Command("status", "which model, memory and session answer here", _status, at_once=True),
     Command("whoami", "who you are to me", _whoami, at_once=True),
+    Command("pair", "who waits to be let in", _pair, direct=Level.OWNER, group=None, at_once=True),
+    Command("approve", "let in whoever has this code", _approve, "CODE [member]", direct=Level.OWNER, group=None),
+    Command(
+        "allow", "answer in this group, or let an account in", _allow, "[WHO]", direct=Level.OWNER, group=Level.OWNER
+    ),
+    Command("deny", "answer in this group no more, or block an account", _deny, "[WHO]", Level.OWNER, Level.OWNER),
     Command("start", "say hello", _start, is_listed=False),
 )

@@ -123,7 +123,7 @@ def _memory_conflicts(settings: Settings, source: Source) -> Iterator[Problem]:
 
 def _identity_conflicts(settings: Settings, source: Source) -> Iterator[Problem]:
     owner_of: dict[str, str] = {}
-    for name, accounts in settings.identities.items():
+    for name, accounts in settings.accounts().items():
         for index, account in enumerate(accounts):
             other = owner_of.setdefault(account, name)
             if other != name:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from adapters.message import Address, Message
-from bot.access import Decision, Policy, Verdict, decide
+from bot.access import Decision, Known, Policy, Verdict, decide
+from bot.groups import Groups
 from bot.people import People
 from bot.router import Explanation, Route, route
 
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 class Gate:
     """Over one hub's settings."""
 
-    def __init__(self, settings: Settings, people: People, policies: Mapping[tuple[str, str], Policy]) -> None:
+    def __init__(self, settings: Settings, people: People, groups: Groups) -> None:
         self._settings = settings
         self._people = people
-        self._policies = policies
+        self._groups = groups
+        self._policies: Mapping[tuple[str, str], Policy] = settings.policies()
 
     def knows(self, agent: str) -> bool:
         return agent in self._settings.agents
@@ -31,15 +33,23 @@ class Gate:
     async def judge(self, message: Message) -> Verdict:
         """The verdict on one message, decided anew from ids."""
         address = await self._people.canonical(message.address)
-        policy = self._policies.get((address.channel, address.account), Policy())
-        level = await self._people.level(address, message.sender)
-        return decide(message, address.chat, policy, level)
+        standing = await self._people.standing(address, message.sender)
+        is_allowed = address.kind != "direct" and await self._is_allowed(message.address, address.chat)
+        known = Known(standing.level, standing.is_blocked, is_allowed)
+        return decide(message, address.chat, self.policy(address), known)
+
+    def policy(self, address: Address) -> Policy:
+        """Who may talk on the channel of ``address``."""
+        return self._policies.get((address.channel, address.account), Policy())
 
     async def answers_in(self, address: Address) -> bool:
         """Whether anybody at all is answered in a chat that is not direct."""
-        policy = self._policies.get((address.channel, address.account), Policy())
-        chats = {address.chat, (await self._people.canonical(address)).chat, address.parent, "*"}
-        return bool(chats & policy.groups)
+        first = (await self._people.canonical(address)).chat
+        listed = {address.chat, first, address.parent, "*"} & self.policy(address).groups
+        return bool(listed) or await self._is_allowed(address, first)
+
+    async def _is_allowed(self, address: Address, first: str) -> bool:
+        return await self._groups.has(address.channel, address.account, address.chat, first, address.parent)
 
     async def explain(self, message: Message, verdict: Verdict) -> Explanation:
         """Where an allowed message goes, and why."""

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import functools
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from adapters.message import Address, Edited, Message, Part
 from bot import overheard
-from bot.joining import belonging, gap, merged
+from bot.joining import ONE_BY_ONE, belonging, gap, is_same_place, merged, wholes
+from bot.queueing import PRESS, Queue
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -25,11 +27,19 @@ if TYPE_CHECKING:
     from bot.state import State
 
 
+MOST_TRIES = 3
+"""Turns begun on one message; the next only apologises."""
+
+LONGEST_WORDS = 60
+"""Characters that are kept of a message that was left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One accepted message. ``turn`` is stable across restarts; ``tries`` counts turns begun, this one included.
 
-    ``message`` is the whole of what was sent as one; ``pieces`` are what it came in, when that is more than one.
+    ``message`` is the whole of what was sent as one, and ``further`` are the wholes that are answered with it, in
+    order; ``pieces`` are what all that came in, this first one included, when that is more than one.
     """
 
     turn: str
@@ -37,6 +47,36 @@ class Item:
     message: Message
     tries: int
     pieces: tuple[Item, ...] = ()
+    further: tuple[Item, ...] = ()
+
+    @property
+    def newest(self) -> Message:
+        """What an answer shows that it answers."""
+        return (self, *self.further)[-1].message
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Messages that were dropped since too many waited. ``last`` is to be given back to ``done``, 0 for none.
+
+    ``own`` are the beginnings of what the asked sender said at the asked place, ``others`` of everybody else's.
+    """
+
+    last: int = 0
+    own: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A message that was given up after ``MOST_TRIES`` turns on it failed; ``received_at`` is ISO 8601, aware."""
+
+    turn: str
+    channel: str
+    account: str
+    chat: str
+    session: str
+    received_at: str
 
 
 @functools.cache
@@ -55,8 +95,25 @@ def _item(row: Sequence[Any]) -> Item:
     return Item(turn, session, _messages().validate_json(event), tries)
 
 
+async def _one_by_one(address: Address, session: str) -> Queue:  # noqa: ARG001 - the same everywhere
+    return ONE_BY_ONE
+
+
+async def set_aside(state: State, since: datetime) -> list[SetAside]:
+    """What ``since`` then ended in an apology, after three tries that failed; the newest first."""
+    rows = await state.rows(
+        "SELECT turn, channel, account, chat, session, received_at FROM inbox"
+        " WHERE tries > 3 AND done AND received_at >= ? ORDER BY id DESC",
+        since.isoformat(),
+    )
+    return [SetAside(*row) for row in rows]
+
+
 class SqliteInbox:
-    """The inbox in the hub's database; ``owner`` names this process."""
+    """The inbox in the hub's database; ``owner`` names this process.
+
+    ``queue`` says how the messages of a session queue that came from an address.
+    """
 
     def __init__(
         self,
@@ -65,12 +122,14 @@ class SqliteInbox:
         owner: str,
         clock: Callable[[], datetime],
         new_turn: Callable[[], str] = lambda: f"turn-{secrets.token_hex(8)}",
+        queue: Callable[[Address, str], Awaitable[Queue]] = _one_by_one,
     ) -> None:
         self._state = state
         self._outbox = outbox
         self._owner = owner
         self._clock = clock
         self._new_turn = new_turn
+        self._queue = queue
 
     async def put(self, message: Message, session: str) -> bool:
         """Store ``message`` durably; False when it was stored before (a replay is a no-op)."""
@@ -99,8 +158,56 @@ class SqliteInbox:
         await self._state.durable()
         return cursor.rowcount == 1
 
+    async def crowd_out(self, session: str, most: int) -> list[Item]:
+        """Drop what waits in ``session`` beyond ``most`` messages: the oldest of whoever has the most waiting there.
+
+        Durable on return, and kept for ``left_out``. Returns them as they came, each of their pieces.
+        """
+        waiting = f"{_WAITING} AND NOT tries"
+        dropped: list[Item] = []
+        async with self._state.transaction() as db:
+            count = f"SELECT count(*) FROM inbox WHERE {waiting}"  # noqa: S608 - constants
+            if (await db.execute_fetchall(count, (session, self._owner)))[0][0] <= most:
+                return []
+            rows = await db.execute_fetchall(f"{_ITEMS} {waiting} ORDER BY id", (session, self._owner))
+            items = list(map(_item, rows))
+            left = wholes([item.message for item in items])
+            while len(left) > most:
+                crowd = Counter(items[whole[0]].message.sender.id for whole in left)
+                worst = next(w for w in left if crowd[items[w[0]].message.sender.id] == max(crowd.values()))
+                left.remove(worst)
+                dropped += [items[index] for index in worst]
+                await self._drop(db, [items[index] for index in worst])
+        if dropped:
+            await self._state.durable()
+        return dropped
+
+    async def _drop(self, db: Any, pieces: Sequence[Item]) -> None:
+        for item in pieces:
+            await self._close(db, item.turn)
+        whole = merged([item.message for item in pieces])
+        said = " ".join([*(f"[{file.kind}]" for file in whole.attachments), whole.text])
+        words = replace(whole, text=said[: LONGEST_WORDS + 1], attachments=(), quote=None)
+        event = _messages().dump_json(words).decode()
+        await db.execute("UPDATE inbox SET dropped = 1, event = ? WHERE turn = ?", (event, pieces[0].turn))
+
+    async def left_out(self, item: Item, after: int = 0) -> LeftOut:
+        """What was dropped in the session of ``item``, later than ``after``, and no answer knows of yet."""
+        rows = await self._state.rows(
+            "SELECT id, event FROM inbox WHERE session = ? AND dropped AND id > ? ORDER BY id", item.session, after
+        )
+        own: list[str] = []
+        others: list[str] = []
+        for _, event in rows:
+            message = _messages().validate_json(event)
+            if is_same_place(message, item.message) and message.forwarded_from is None:
+                own.append(message.text)
+            else:
+                others.append(f"{message.sender.name or message.sender.id}: {message.text}")
+        return LeftOut(rows[-1][0] if rows else 0, tuple(own), tuple(others))
+
     async def due(self, session: str) -> float | None:
-        """Seconds until what is to be claimed next has all that was sent as one with it, as far as can be told.
+        """Seconds until what is to be claimed next has all that is answered as one with it, as far as can be told.
 
         None where there is nothing to claim.
         """
@@ -108,18 +215,19 @@ class SqliteInbox:
         if row is None:
             return None
         first = _item(row)
-        if first.tries or not gap(first.message):
+        queue = await self._queue(first.message.address, session)
+        if first.tries or not gap(first.message, queue):
             return 0.0
         rows = await self._state.rows(f"{_ITEMS} {_WAITING} ORDER BY id", session, self._owner)
         messages = [_item(row).message for row in rows]
-        last = [0, *(index + 1 for index in belonging(messages[0], messages[1:]))][-1]
+        last = [0, *(index + 1 for index in belonging(messages[0], messages[1:], queue))][-1]
         since = (self._clock() - datetime.fromisoformat(rows[last][-1])).total_seconds()
-        return max(0.0, gap(messages[last]) - max(0.0, since))
+        return max(0.0, gap(messages[last], queue) - max(0.0, since))
 
     async def claim(self, session: str) -> Item | None:
         """The oldest unanswered message of a session, its ``tries`` raised; None when there is none.
 
-        What was sent as one with it is claimed with it, and stays with it: what comes later is another message.
+        What is answered as one with it is claimed with it, and stays with it: what comes later is another message.
         """
         oldest = f"UPDATE inbox SET tries = tries + 1 WHERE id = (SELECT id FROM inbox WHERE {_WAITING} ORDER BY id"  # noqa: S608 - constants
         async with self._state.transaction() as db:
@@ -129,20 +237,33 @@ class SqliteInbox:
             if not rows:
                 return None
             item = _item(rows[0])
-            return await self._whole(db, item) if gap(item.message) else item
+            queue = await self._queue(item.message.address, session)
+            if item.tries == 1 and (gap(item.message, queue) or queue.mode == "collect"):
+                await self._gather(db, item, queue)
+            rest = await db.execute_fetchall(f"{_ITEMS} joins = ? AND NOT done ORDER BY id", (item.turn,))
+            return _whole([item, *map(_item, rest)])
 
-    async def _whole(self, db: Any, first: Item) -> Item:
-        """``first`` with the pieces that were sent as one with it."""
-        if first.tries == 1:
-            rows = await db.execute_fetchall(
-                f"{_ITEMS} {_WAITING} AND turn <> ? ORDER BY id", (first.session, self._owner, first.turn)
+    async def _gather(self, db: Any, first: Item, queue: Queue) -> None:
+        """Note what else waits that is answered as one with ``first``: only before a turn was begun on it."""
+        rows = await db.execute_fetchall(
+            f"{_ITEMS} {_WAITING} AND turn <> ? ORDER BY id", (first.session, self._owner, first.turn)
+        )
+        later = list(map(_item, rows))
+        for index in belonging(first.message, [item.message for item in later], queue):
+            await db.execute("UPDATE inbox SET joins = ? WHERE turn = ?", (first.turn, later[index].turn))
+
+    async def enter(self, item: Item) -> None:
+        """``item`` entered a turn that is running: as one that a turn was begun on, it can't be dropped or changed."""
+        async with self._state.transaction() as db:
+            await db.execute("UPDATE inbox SET tries = 1 WHERE turn = ? AND NOT tries", (item.turn,))
+
+    async def put_back(self, item: Item) -> None:
+        """A turn on it was cut off, which is no fault of it: the try doesn't count. That it was begun stays known."""
+        async with self._state.transaction() as db:
+            await db.execute(
+                "UPDATE inbox SET tries = max(1, tries - 1) WHERE turn = ? AND NOT done",
+                (item.turn,),
             )
-            later = list(map(_item, rows))
-            for index in belonging(first.message, [item.message for item in later]):
-                await db.execute("UPDATE inbox SET joins = ? WHERE turn = ?", (first.turn, later[index].turn))
-        rest = await db.execute_fetchall(f"{_ITEMS} joins = ? AND NOT done ORDER BY id", (first.turn,))
-        pieces = (first, *map(_item, rest))
-        return replace(first, message=merged([piece.message for piece in pieces]), pieces=pieces)
 
     async def following(self, item: Item) -> list[Item]:
         """What waits in the session behind ``item``, oldest first."""
@@ -154,11 +275,13 @@ class SqliteInbox:
         )
         return list(map(_item, rows))
 
-    async def done(self, item: Item, parts: Sequence[Part], joined: Sequence[Item] = (), heard: int = 0) -> bool:
+    async def done(
+        self, item: Item, parts: Sequence[Part], joined: Sequence[Item] = (), heard: int = 0, left_out: int = 0
+    ) -> bool:
         """In one transaction: the answer's parts are to be sent, and the message is answered, as are those ``joined``.
 
-        What was overheard up to ``heard`` was known to the answer, and is forgotten. False, and nothing done, for a
-        message that was answered or given up before.
+        What was overheard up to ``heard``, and left out up to ``left_out``, was known to the answer, and is forgotten.
+        False, and nothing done, for a message that was answered or given up before.
         """
         async with self._state.transaction() as db:
             if not await self._close(db, item.turn):
@@ -168,6 +291,11 @@ class SqliteInbox:
             await self._outbox.add(db, item.turn, parts)
             if heard:
                 await overheard.forget(db, item.session, heard)
+            if left_out:
+                await db.execute(
+                    "UPDATE inbox SET dropped = 0, event = '' WHERE session = ? AND dropped AND id <= ?",
+                    (item.session, left_out),
+                )
             return True
 
     async def move(self, item: Item, session: str) -> bool:
@@ -180,6 +308,8 @@ class SqliteInbox:
                 "UPDATE inbox SET session = ?, tries = tries - 1 WHERE turn = ? AND NOT done", (session, item.turn)
             )
             await db.execute("UPDATE inbox SET session = ? WHERE joins = ? AND NOT done", (session, item.turn))
+            if item.message.address.kind == "direct":  # all that was dropped there was said by the same person
+                await db.execute("UPDATE inbox SET session = ? WHERE session = ? AND dropped", (session, item.session))
             return bool(cursor.rowcount)
 
     async def amend(self, edited: Edited) -> bool:
@@ -197,6 +327,12 @@ class SqliteInbox:
                 " AND joins IS NULL AND NOT done AND NOT tries",
                 (address.channel, address.account, address.chat, message),
             )
+            if text is None:
+                await db.execute(
+                    "UPDATE inbox SET dropped = 0, event = ''"
+                    " WHERE channel = ? AND account = ? AND chat = ? AND message = ? AND dropped",
+                    (address.channel, address.account, address.chat, message),
+                )
             for item in map(_item, rows):
                 if text is None:
                     await self._close(db, item.turn)
@@ -216,8 +352,16 @@ class SqliteInbox:
             theirs = [item for item in map(_item, rows) if sender in (None, item.message.sender.id)]
             for item in theirs:
                 await self._close(db, item.turn)
+            await self._forget(db, session, sender)
         await self._state.durable()
         return theirs
+
+    async def _forget(self, db: Any, session: str, sender: str | None) -> None:
+        """What was dropped of ``sender`` is spoken of no more."""
+        rows = await db.execute_fetchall(f"{_ITEMS} session = ? AND dropped", (session,))
+        for item in map(_item, rows):
+            if sender in (None, item.message.sender.id):
+                await db.execute("UPDATE inbox SET dropped = 0, event = '' WHERE turn = ?", (item.turn,))
 
     async def _close(self, db: Any, turn: str) -> bool:
         """False when it was done before. The text goes: the transcript is the only copy of what was said."""
@@ -235,6 +379,18 @@ class SqliteInbox:
             message.id,
         )
         return (row[0], bool(row[1])) if row else None
+
+    async def newest(self, channel: str, account: str) -> dict[str, str]:
+        """By chat, the id of the message that was accepted last there, answered or not; presses of buttons are none."""
+        rows = await self._state.rows(
+            "SELECT chat, message, max(id) FROM inbox WHERE channel = ? AND account = ?"
+            " AND substr(message, 1, ?) <> ? GROUP BY chat",
+            channel,
+            account,
+            len(PRESS),
+            PRESS,
+        )
+        return {chat: message for chat, message, _ in rows}
 
     async def adopt(self, channels: Iterable[tuple[str, str]], is_alive: Callable[[str], bool]) -> list[str]:
         """Take over what dead processes left unanswered on these (channel, account) pairs.
@@ -257,3 +413,15 @@ class SqliteInbox:
             "SELECT session FROM inbox WHERE NOT done AND owner = ? GROUP BY session ORDER BY min(id)", self._owner
         )
         return [session for (session,) in waiting]
+
+
+def _whole(pieces: Sequence[Item]) -> Item:
+    """The first of ``pieces`` with all that it is answered with."""
+    first, *others = pieces
+    if not others:
+        return first
+    messages = [piece.message for piece in pieces]
+    items = [
+        replace(pieces[whole[0]], message=merged([messages[index] for index in whole])) for whole in wholes(messages)
+    ]
+    return replace(items[0], pieces=tuple(pieces), further=tuple(items[1:]))

@@ -48,6 +48,10 @@ class Instances:
                 if path != own and not is_new and Lock(path).holder() is None:
                     path.unlink()
 
+    def alive(self) -> list[str]:
+        """The instances that run now."""
+        return [path.stem for path in self._folder.glob("*.lock") if self.is_alive(path.stem)]
+
     def is_alive(self, instance: str) -> bool:
         """Whether the process of this id still runs."""
         return Lock(self._path(instance)).holder() is not None

@@ -21,18 +21,28 @@ Failed: TypeAlias = Callable[[str, Exception], Awaitable[None]]
 """Is told of a fault of the work of a key, which is then tried again. Raises nothing."""
 
 
+async def _at_once(key: str) -> bool:  # noqa: ARG001 - the same for all
+    return True
+
+
 class Lanes:
-    """At most one task per key, at most ``limit`` of them working at once (None: no limit)."""
+    """At most one task per key, at most ``limit`` of them working at once (None: no limit).
+
+    ``ready`` is waited for before each piece of work, and takes no place from others meanwhile; False: there is none.
+    Whoever has waited longest for a place gets it, so that a lane with much to do gives way after each piece.
+    """
 
     def __init__(
         self,
         work: Work,
         *,
+        ready: Work = _at_once,
         limit: int | None = None,
         failed: Failed,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._work = work
+        self._ready = ready
         self._failed = failed
         self._sleep = sleep
         self._places = asyncio.Semaphore(limit) if limit is not None else None
@@ -90,6 +100,8 @@ class Lanes:
             self._resting.discard(key)
 
     async def _next(self, key: str) -> bool:
+        if not await self._ready(key):
+            return False
         if self._places is None:
             return await self._work(key)
         async with self._places:

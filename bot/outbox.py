@@ -2,7 +2,8 @@
 
 A part is ``pending``, then ``attempting`` while the platform is called, then ``sent``, ``failed`` (refused for good) or
 ``uncertain`` (it may have arrived: never sent again in this run, and the person is told so once). What a crash left at
-``attempting`` is sent once more, and a part of its own ahead of it says so. A part is sent by the process that stored
+``attempting`` is sent once more, and a part of its own ahead of it says so; where the platform can be asked whether a
+part arrived, it is asked instead, and nothing is said or sent twice. A part is sent by the process that stored
 it, or by the one that took it over from a dead one, to the id that its chat has by then. Knows no turn and no agent.
 """
 
@@ -18,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from adapters.adapter import Adapter
+from adapters.adapter import Adapter, Settler
 from adapters.errors import Absent, AdapterError, Ambiguous, AuthFailed, ChatMoved, RateLimited, Rejected
-from adapters.message import Address, Part
+from adapters.message import Address, Part, Receipt
 from adapters.text import FormattedText
 from bot.lanes import Failed, Lanes
 from workspaces.database import sqlite
@@ -73,6 +74,10 @@ class _Row:
     tries: int
     message_id: str | None
     """The message that shows it already, and is to be edited; None where it is to be sent."""
+    since: datetime
+    """When it was stored."""
+    repeat: bool
+    """It may have been sent before."""
 
     @property
     def key(self) -> str:
@@ -201,7 +206,7 @@ class SqliteOutbox:
             part = _parts().validate_json(body)
             if message_id is not None:  # an edit may be made twice
                 await db.execute("UPDATE outbox SET state = 'pending' WHERE id = ?", (row,))
-            elif repeat:
+            elif repeat and not isinstance(self._adapters[channel, account], Settler):
                 await db.execute("UPDATE outbox SET state = 'uncertain', body = '' WHERE id = ?", (row,))
                 await self._say_unsure(db, turn, number, part.address)
             else:
@@ -252,7 +257,7 @@ class SqliteOutbox:
     async def _say_repeated(self, db: Any, turn: str, number: int, part: Part) -> None:
         """The person is told, right before it, that a part may reach them twice, where it may."""
         adapter = self._adapters[part.address.channel, part.address.account]
-        if number >= 0 and not adapter.capabilities.idempotent:
+        if number >= 0 and not adapter.capabilities.idempotent and not isinstance(adapter, Settler):
             await self._insert(db, turn, _ahead_of(number), replace(part, text=FormattedText(REPEATED)))
 
     async def _lane(self, address: Address) -> str:
@@ -273,7 +278,7 @@ class SqliteOutbox:
                 await adapter.edit(row.part, row.message_id)
                 message_id: str | None = row.message_id
             else:
-                message_id = (await adapter.send(row.part, row.key)).message_id
+                message_id = (await _delivered(adapter, row)).message_id
         except AdapterError as error:
             return await self._refused(row, adapter, error)
         await self._finish(row, "sent", message_id=message_id)
@@ -321,6 +326,10 @@ class SqliteOutbox:
             case Rejected() if row.message_id is not None:  # what showed its beginning is gone, or can't be edited
                 await self._again(row, str(error), anew=True)
                 return True
+            case Ambiguous() if row.message_id is None and isinstance(adapter, Settler):
+                await self._again(row, str(error), repeat=True)
+                await self._sleep(self._backoff(row.tries))
+                return True
             case Ambiguous() if row.message_id is None:
                 log.warning("send.uncertain", key=row.key, account=adapter.account, reason=str(error))
                 await self._finish(row, "uncertain", error=str(error))
@@ -348,7 +357,7 @@ class SqliteOutbox:
         return longest * (0.5 + self._rng.random() / 2)
 
     async def _next(self, name: str) -> _Row | None:
-        columns = "id, turn, part, channel, account, body, tries, message_id"
+        columns = "id, turn, part, channel, account, body, tries, message_id, created_at, repeat"
         waiting = f"SELECT {columns} FROM outbox WHERE {_PENDING}"  # noqa: S608 - constants
         row = await self._state.row(
             f"{waiting} AND lane = ? AND owner = ? AND part >= ? ORDER BY part >= 0, id LIMIT 1",
@@ -359,21 +368,28 @@ class SqliteOutbox:
         if row is None:
             return None
         ahead = await self._state.row(f"{waiting} AND turn = ? AND part = ?", row[1], _ahead_of(row[2]))
-        row_id, turn, number, channel, account, body, tries, message_id = ahead or row
+        row_id, turn, number, channel, account, body, tries, message_id, since, repeat = ahead or row
         part = _parts().validate_json(body)
         part = _readdressed(part, await self._people.newest(part.address))
-        return _Row(row_id, turn, number, channel, account, part, tries, message_id)
+        stored = datetime.fromisoformat(since)
+        return _Row(row_id, turn, number, channel, account, part, tries, message_id, stored, bool(repeat))
 
-    async def _again(self, row: _Row, error: str, *, part: Part | None = None, anew: bool = False) -> None:
-        """The part waits for its next try; ``anew``: as a message of its own, whatever showed it before."""
+    async def _again(
+        self, row: _Row, error: str, *, part: Part | None = None, anew: bool = False, repeat: bool = False
+    ) -> None:
+        """The part waits for its next try; ``anew``: as a message of its own, whatever showed it before.
+
+        ``repeat``: this try may have sent it.
+        """
         body = _parts().dump_json(part or row.part).decode()
         message_id = None if anew else row.message_id
 
         async def write() -> None:
             async with self._state.transaction() as db:
                 await db.execute(
-                    "UPDATE outbox SET state = 'pending', error = ?, body = ?, message_id = ? WHERE id = ?",
-                    (error, body, message_id, row.id),
+                    "UPDATE outbox SET state = 'pending', error = ?, body = ?, message_id = ?,"
+                    " repeat = max(repeat, ?) WHERE id = ?",
+                    (error, body, message_id, repeat, row.id),
                 )
 
         await self._written(write)
@@ -396,6 +412,15 @@ class SqliteOutbox:
         await self._written(write)
         if row.part.files and self._outgoing is not None and not await self.unsent(row.turn):
             await asyncio.to_thread(self._outgoing.drop, row.turn)
+
+
+async def _delivered(adapter: Adapter, row: _Row) -> Receipt:
+    """The receipt of a part; one that may have been sent before is looked for first, where that can be done."""
+    if row.repeat and isinstance(adapter, Settler):
+        receipt = await adapter.settle(row.part, row.key, row.since)
+        if receipt is not None:
+            return receipt
+    return await adapter.send(row.part, row.key)
 
 
 def lane(address: Address) -> str:

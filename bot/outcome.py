@@ -46,9 +46,9 @@ Cost: TypeAlias = Callable[[str, Usage], float | None]
 @dataclass(slots=True)
 class Outcome:
     """``code`` is the exit code of a single question. ``level`` is that of the turn; ``is_kept``: the transcript has
-    the message. ``joined`` are the turns of messages that this one answers too, and ``heard`` how far it knows what was
-    overheard. ``enclosed`` are the files of the workspace that go with the answer,
-    and ``enclosures`` their copies.
+    the message. ``joined`` are the turns of messages that this one answers too, and ``heard`` and ``left_out`` how far
+    it knows what was overheard and what was dropped. ``enclosed`` are the files of the workspace that go with the
+    answer, and ``enclosures`` their copies.
 
     ``cost`` is in USD, of ``calls`` of a model that came to their end; None once it is not known of one. ``agent`` and
     ``thread`` are those whose session it was, None where no agent was asked.
@@ -71,6 +71,7 @@ class Outcome:
     agent: str | None = None
     thread: Thread | None = None
     heard: int = 0
+    left_out: int = 0
     enclosed: tuple[Enclosed, ...] = ()
     enclosures: list[Enclosure] = field(default_factory=list)
 

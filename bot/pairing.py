@@ -6,6 +6,7 @@ out while it is fresh. Approving gives the level that was said, guest by default
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from adapters.message import Message
+from adapters.message import Address, Message
 from agents.quoting import one_line
 from workspaces.scope import Level
 
 if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
     from bot.people import People
     from bot.state import State
 
@@ -51,7 +54,9 @@ NO_CODE_NOW = (
 
 @dataclass(frozen=True, slots=True)
 class PairingRequest:
-    """A code that waits for approval."""
+    """A code that waits for approval. ``told`` is how often it was sent to its asker; ``address`` is where to, None for
+    one that an earlier version gave out.
+    """
 
     code: str
     channel: str
@@ -59,9 +64,28 @@ class PairingRequest:
     sender: str
     name: str
     expires_at: datetime
+    told: int
+    address: Address | None
 
 
-_COLUMNS = "code, channel, account, sender, name, expires_at"
+_COLUMNS = "code, channel, account, sender, name, expires_at, told, address"
+
+
+@functools.cache
+def _addresses() -> TypeAdapter[Address]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Address)
+
+
+def packed(address: Address) -> str:
+    """``address`` as a database keeps it."""
+    return _addresses().dump_json(address).decode()
+
+
+def unpacked(text: str) -> Address:
+    """What ``packed`` made ``text`` of."""
+    return _addresses().validate_json(text)
 
 
 def new_code() -> str:
@@ -130,9 +154,17 @@ class Pairing:
             await _void(db, code, now)
         code = self._code()
         await db.execute(
-            "INSERT OR REPLACE INTO pairing (code, channel, account, sender, name, asked_at, expires_at, told)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
-            (code, *account, sender.id, sender.name, now.isoformat(), (now + LIFETIME).isoformat()),
+            "INSERT OR REPLACE INTO pairing (code, channel, account, sender, name, asked_at, expires_at, address, told)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
+            (
+                code,
+                *account,
+                sender.id,
+                sender.name,
+                now.isoformat(),
+                (now + LIFETIME).isoformat(),
+                packed(message.address),
+            ),
         )
         return code
 
@@ -143,6 +175,17 @@ class Pairing:
             self._clock().isoformat(),
         )
         return [_request(row) for row in rows]
+
+    async def of(self, message: Message) -> PairingRequest | None:
+        """The code that waits for the sender of ``message``; None where none does."""
+        row = await self._state.row(
+            f"SELECT {_COLUMNS} FROM pairing WHERE channel = ? AND account = ? AND sender = ? AND expires_at > ?",  # noqa: S608 - a constant
+            message.address.channel,
+            message.address.account,
+            message.sender.id,
+            self._clock().isoformat(),
+        )
+        return _request(row) if row else None
 
     async def approve(self, code: str, level: Level) -> PairingRequest | None:
         """Give the asker of ``code`` this level, and end their codes, in one transaction. Case and blanks don't matter.
@@ -176,9 +219,10 @@ class Pairing:
         return next(map(_request, rows), None)
 
 
-def _request(row: Sequence[str]) -> PairingRequest:
-    code, channel, account, sender, name, expires_at = row
-    return PairingRequest(code, channel, account, sender, name, datetime.fromisoformat(expires_at))
+def _request(row: Sequence[Any]) -> PairingRequest:
+    code, channel, account, sender, name, expires_at, told, address = row
+    until = datetime.fromisoformat(expires_at)
+    return PairingRequest(code, channel, account, sender, name, until, told, unpacked(address) if address else None)
 
 
 async def _told_again(db: Any, message: Message, now: datetime) -> tuple[str, int] | None:

@@ -18,15 +18,27 @@ if TYPE_CHECKING:
     from bot.state import State
 
 
+_BLOCKED = 0
+"""Stands in the place of a level."""
+
+
 @dataclass(frozen=True, slots=True)
 class Person:
-    """One known sender id. ``level`` is what was given to it; ``since`` is when, ISO 8601."""
+    """One known sender id. ``level`` is what was given to it, None for one that is blocked; ``since`` is ISO 8601."""
 
     channel: str
     sender: str
-    level: Level
+    level: Level | None
     name: str
     since: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The highest level that any id of a sender holds, None for a stranger; and whether one of them is blocked."""
+
+    level: Level | None = None
+    is_blocked: bool = False
 
 
 class People:
@@ -38,32 +50,45 @@ class People:
         *,
         owners: Sequence[str],
         identities: Mapping[str, Sequence[str]],
+        levels: Mapping[str, Level] | None = None,
         clock: Callable[[], datetime],
     ) -> None:
+        """``identities`` are the accounts of each person, and ``levels`` what the person holds at least, by name."""
         self._state = state
+        self._levels = levels or {}
         self._owners = frozenset(owners)
         self._identity = {account: name for name, accounts in identities.items() for account in accounts}
         self._clock = clock
 
     async def level(self, address: Address, sender: Sender) -> Level | None:
-        """The highest level that any id of ``sender`` holds; None for a stranger.
+        """The highest level that any id of ``sender`` holds; None for a stranger, and for one who is blocked."""
+        return (await self.standing(address, sender)).level
 
-        The terminal is the owner's own: whoever reads its socket can read the files as well. A shared id holds none.
+    async def standing(self, address: Address, sender: Sender) -> Standing:
+        """What ``sender`` is to us.
+
+        The terminal is the owner's own: whoever reads its socket can read the files as well. A shared id holds nothing,
+        and an owner of the settings is blocked by nothing.
         """
         if address.channel == "terminal":
-            return Level.OWNER
+            return Standing(Level.OWNER)
         if sender.is_shared:
-            return None
+            return Standing()
         ids = (sender.id, *sender.aliases)
         if any(f"{address.channel}:{i}" in self._owners for i in ids):
-            return Level.OWNER
+            return Standing(Level.OWNER)
         marks = ", ".join("?" * len(ids))
         row = await self._state.row(
-            f"SELECT max(level) FROM people WHERE channel = ? AND sender IN ({marks})",  # noqa: S608 - only "?" marks
+            f"SELECT max(level), min(level) FROM people WHERE channel = ? AND sender IN ({marks})",  # noqa: S608 - only "?" marks
             address.channel,
             *ids,
         )
-        return Level(row[0]) if row and row[0] is not None else None
+        highest, lowest = row or (None, None)
+        if lowest == _BLOCKED:
+            return Standing(is_blocked=True)
+        linked = self._levels.get(self.identity(address, sender) or "")
+        held = [level for level in (linked, highest and Level(highest)) if level is not None]
+        return Standing(max(held, default=None))
 
     def identity(self, address: Address, sender: Sender) -> str | None:
         """The name under which the configuration links this account with others; None when it doesn't."""
@@ -86,6 +111,17 @@ class People:
             (channel, sender, int(level), name, self._clock().isoformat()),
         )
 
+    async def block(self, channel: str, sender: str, name: str) -> None:
+        """The id is not heard any more, wherever it speaks, durably, until it is given a level or taken away."""
+        async with self._state.transaction() as db:
+            await db.execute(
+                "INSERT INTO people (channel, sender, level, name, since) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET level = excluded.level, since = excluded.since",
+                (channel, sender, _BLOCKED, name, self._clock().isoformat()),
+            )
+            await db.execute("DELETE FROM pairing WHERE channel = ? AND sender = ?", (channel, sender))
+        await self._state.durable()
+
     async def take_away(self, channel: str, sender: str) -> bool:
         """The id is a stranger's from its next message on, durably; False when it was not known."""
         async with self._state.transaction() as db:
@@ -94,9 +130,12 @@ class People:
         return bool(cursor.rowcount)
 
     async def all(self) -> list[Person]:
-        """Everyone who was given a level, by channel and id."""
+        """Everyone who was given a level or was blocked, by channel and id."""
         rows = await self._state.rows("SELECT channel, sender, level, name, since FROM people ORDER BY channel, sender")
-        return [Person(channel, sender, Level(level), name, since) for channel, sender, level, name, since in rows]
+        return [
+            Person(channel, sender, Level(level) if level else None, name, since)
+            for channel, sender, level, name, since in rows
+        ]
 
     async def move(self, address: Address, to_chat: str) -> None:
         """The chat has a new id on its platform; here it keeps the first one it had, durably.

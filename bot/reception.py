@@ -20,23 +20,23 @@ from adapters.message import (
     Membership,
     Message,
     Moved,
-    Part,
     Pressed,
     Reacted,
 )
-from adapters.text import FormattedText
 from bot import commands
 from bot.access import Decision, Verdict
-from bot.turns import EXIT_TEMPORARY, PRESS, Turns, place
+from bot.queueing import PRESS
+from bot.turns import EXIT_TEMPORARY, Turns
 from workspaces.database import sqlite
+from workspaces.scope import Level
 
 if TYPE_CHECKING:
+    from bot.admission import Admission
     from bot.gate import Gate
     from bot.hindrance import Hindrance
     from bot.inbox import SqliteInbox
     from bot.outbox import SqliteOutbox
     from bot.overheard import Overheard
-    from bot.pairing import Pairing
     from bot.people import People
 
 log = structlog.get_logger(__name__)
@@ -53,7 +53,7 @@ class Reception:
         *,
         gate: Gate,
         people: People,
-        pairing: Pairing,
+        admission: Admission,
         inbox: SqliteInbox,
         outbox: SqliteOutbox,
         overheard: Overheard,
@@ -63,7 +63,7 @@ class Reception:
         self._adapters = adapters
         self._gate = gate
         self._people = people
-        self._pairing = pairing
+        self._admission = admission
         self._inbox = inbox
         self._outbox = outbox
         self._overheard = overheard
@@ -99,7 +99,7 @@ class Reception:
             case Moved(address=address, to_chat=to_chat):
                 await self._people.move(address, to_chat)
             case Membership():
-                await self._membership(event)
+                await self._admission.joined(event)
             case _:
                 assert_never(event)
 
@@ -109,14 +109,13 @@ class Reception:
             case Decision.DENY:
                 log.info("message.denied", channel=message.address.channel, reason=verdict.reason)
             case Decision.PAIR:
-                await self._ask_to_pair(message)
+                await self._admission.ask_to_pair(message)
             case Decision.OVERHEAR:
                 await self._hear(message, verdict)
             case Decision.ALLOW:
-                key = place(message, (await self._gate.explain(message, verdict)).route.session)
-                if await self._inbox.put(message, key):
-                    self._turns.wake(key)
-                else:
+                if verdict.level is Level.OWNER and message.address.kind == "direct":
+                    await self._admission.owner_wrote(message.address, message.sender)
+                if not await self._turns.take(message, (await self._gate.explain(message, verdict)).route.session):
                     await self._said_again(message)
             case _:
                 assert_never(verdict.decision)
@@ -152,16 +151,6 @@ class Reception:
         admitted = await self._gate.admit(message)
         return admitted.session if admitted else None
 
-    async def _membership(self, event: Membership) -> None:
-        address = event.address
-        if not event.present:
-            log.info("chat.left", channel=address.channel, account=address.account, chat=address.chat)
-        elif await self._gate.answers_in(address):
-            log.info("chat.joined", channel=address.channel, account=address.account, chat=address.chat)
-        else:
-            mend = f"to be answered there: add {address.chat!r} to channels.{address.account}.groups"
-            log.warning("chat.not_allowed", channel=address.channel, account=address.account, mend=mend)
-
     async def _said_again(self, message: Message) -> None:
         """A replay is a no-op; but a console that asks again after a break has to hear what became of its turn."""
         address = message.address
@@ -175,18 +164,7 @@ class Reception:
         else:
             await adapter.fail(address, message.id, OVER, EXIT_TEMPORARY)
 
-    async def _ask_to_pair(self, message: Message) -> None:
-        words = await self._pairing.ask(message)
-        if words is not None:
-            await self._outbox.put(_pairing_turn(message), [Part(message.address, FormattedText(words))])
-
 
 def _pressed(event: Pressed) -> Message:
     """What the button says, as if its presser had written it to us."""
     return Message(f"{PRESS}{event.id}", event.address, event.sender, event.data, event.sent_at, mentions_me=True)
-
-
-def _pairing_turn(message: Message) -> str:
-    """The outbox's turn of a pairing code: the same for a replay of ``message``."""
-    address = message.address
-    return "/".join(("pairing", address.channel, address.account, address.chat, message.id))

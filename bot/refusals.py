@@ -1,4 +1,4 @@
-"""What the machine refused (a full disk, a folder without rights), as an error that names the path and the mend.
+"""What the machine refused (a full disk, no rights, a broken file), as an error that names the path and the mend.
 
 Knows the errors of the operating system and of SQLite; anything else is a fault of ours and is not told here.
 """
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 NO_PLACE = "nothing can be kept there"
 """Of a home on what is no disk."""
 
+MEND_DAMAGE = "start limpet run: it puts the file aside and keeps what can be read of it"
+"""Of the state database: whoever does that must be alone."""
+
 _RIGHTS = (errno.EACCES, errno.EPERM)
 _ROOM = (errno.ENOSPC, errno.EDQUOT)
 _IN_THE_WAY = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP)
@@ -35,8 +38,10 @@ _SQLITE = (
 
 def refusal(error: BaseException, home: Home) -> BotError | None:
     """``error``, or what it was raised from, as what a person is told; None where the machine is not to blame."""
-    from workspaces.database import sqlite
+    from workspaces.database import DatabaseDamaged, sqlite
 
+    if isinstance(error, DatabaseDamaged):
+        return BotError(str(error), MEND_DAMAGE)
     cause = error
     if type(error).__module__.startswith("workspaces.") and error.__cause__ is not None:  # its own error around it
         cause = error.__cause__

@@ -33,7 +33,7 @@ from adapters.errors import MissingExtra
 from agents.settings import BudgetSettings, ModelName, ModelNames, ModelsSettings
 from agents.tools.settings import ToolSettings
 from bot import router
-from bot.access import DirectPolicy, Policy
+from bot.access import ChatPolicy, DirectPolicy, Joining, Policy
 from bot.agent_names import MAIN, agent_tables, template_of
 from bot.errors import Problem
 from bot.home import Home
@@ -43,6 +43,7 @@ from bot.spelling import did_you_mean
 from bot.zone import suggested, zone
 from workspaces.installation import install_extra
 from workspaces.memory.settings import MemorySettings
+from workspaces.scope import Level
 
 UNAVAILABLE = "unavailable"
 """The type of the error of a channel whose package is not installed: only that channel can't be had."""
@@ -170,6 +171,21 @@ class AgentSettings(TemplateSettings):
     )
 
 
+class ChatSettings(_Table):
+    """``[channels.<name>.chats."<id>"]``: what is otherwise in one group and its threads than in the others."""
+
+    require_mention: bool | None = Field(
+        None, description="Whether a message must address the bot to be answered. None: as everywhere on the channel."
+    )
+    allow: tuple[Id, ...] | None = Field(
+        None, examples=[["123456789"]], description="Who is answered there, by id. None: whoever speaks there."
+    )
+
+    @property
+    def policy(self) -> ChatPolicy:
+        return ChatPolicy(self.require_mention, None if self.allow is None else frozenset(self.allow))
+
+
 Options = TypeVar("Options", bound=BaseModel)
 
 
@@ -196,6 +212,17 @@ class ChannelSettings(_Table, Generic[Options]):
     stream: bool = Field(
         True, description="Whether an answer is shown while it is being written, where that is possible."
     )
+    blocked: tuple[Id, ...] = Field(
+        (), examples=[["987654321"]], description="Senders who are not heard anywhere on this account, by id."
+    )
+    chats: dict[str, ChatSettings] = Field(
+        default_factory=dict, description="What is otherwise in one of its groups, by chat id."
+    )
+    joining: Joining = Field(
+        "say",
+        description="What it does when it is added to a group that it may not answer in: says so once, with the mend; "
+        "leaves; or keeps quiet.",
+    )
     queue: QueueMode | None = Field(
         None,
         examples=["collect"],
@@ -218,7 +245,15 @@ class ChannelSettings(_Table, Generic[Options]):
 
     @property
     def policy(self) -> Policy:
-        return Policy(self.direct, frozenset(self.allow), frozenset(self.groups), self.require_mention)
+        return Policy(
+            self.direct,
+            frozenset(self.allow),
+            frozenset(self.groups),
+            frozenset(self.blocked),
+            self.require_mention,
+            {chat: own.policy for chat, own in self.chats.items()},
+            self.joining,
+        )
 
 
 class BindingSettings(_Table):
@@ -280,6 +315,15 @@ class BindingSettings(_Table):
         return router.Binding(self.agent or MAIN, self.match, origin)
 
 
+class IdentitySettings(_Table):
+    """``[identities.<name>]``: a person with several accounts, and what they are at least on each of them."""
+
+    accounts: tuple[AccountId, ...] = Field(examples=[["telegram:123456789"]], description="The accounts.")
+    level: Literal["guest", "member"] | None = Field(
+        None, description='What the person is: "guest" or "member". None: what each account was let in as.'
+    )
+
+
 FileKind: TypeAlias = Literal["image", "audio", "voice", "video", "document", "sticker"]
 
 
@@ -311,13 +355,13 @@ class QueueSettings(_Table):
     """``[queue]``: how messages wait while another one of the same conversation is answered."""
 
     mode: QueueMode = Field(
-        "steer",
+        default="steer",
         description="Of the same person in the same place: words join the running turn (steer), wait and are answered "
         "together (collect), are each answered alone (followup), or end the running turn, which begins anew with them "
         "(interrupt). ``/queue`` in a chat changes it there.",
     )
     debounce: float = Field(
-        0.0,
+        default=0.0,
         ge=0,
         le=60,
         examples=[2.5],
@@ -325,7 +369,7 @@ class QueueSettings(_Table):
         "waited for.",
     )
     most_waiting: int = Field(
-        20,
+        default=20,
         ge=1,
         description="How many messages may wait in one conversation. Beyond it the oldest are left out, and the next "
         "answer knows which.",
@@ -339,8 +383,8 @@ class QueueSettings(_Table):
 class LimitsSettings(_Table):
     """``[limits]``: how much may be said. The terminal and ``/stop`` have no limit."""
 
-    per_sender: int = Field(60, ge=1, description="Messages to the bot that one sender may send in a minute.")
-    per_chat: int = Field(180, ge=1, description="Messages to the bot that all in one chat may send in a minute.")
+    per_sender: int = Field(default=60, ge=1, description="Messages to the bot that one sender may send in a minute.")
+    per_chat: int = Field(default=180, ge=1, description="Messages to the bot that a chat may bring in a minute.")
 
 
 class VoiceSettings(_Table):
@@ -388,10 +432,11 @@ class Settings(BaseSettings):
         description="Accounts of whoever owns this bot: they share the home memory and have every right. The terminal "
         "is the owner's anyway.",
     )
-    identities: dict[str, tuple[AccountId, ...]] = Field(
+    identities: dict[str, tuple[AccountId, ...] | IdentitySettings] = Field(
         default_factory=dict,
         examples=[{"ann": ["telegram:123456789", "telegram:987654321"]}],
-        description="Accounts that are one person, by a name for them: they share a session and a memory.",
+        description="Accounts that are one person, by a name for them: they share a session and a memory. As a "
+        "table it says what the person is, too: ``[identities.ann]`` with ``accounts`` and ``level``.",
     )
     agents: dict[Annotated[str, AfterValidator(_agent_name)], AgentSettings] = Field(
         default_factory=dict,
@@ -480,6 +525,15 @@ class Settings(BaseSettings):
     def policies(self) -> Mapping[tuple[str, str], Policy]:
         """Who may talk where, by channel and account (the name of the section)."""
         return {(section.kind, name): section.policy for name, section in self.channels.items()}
+
+    def accounts(self) -> Mapping[str, Sequence[str]]:
+        """The accounts of each identity, by its name."""
+        return {n: own.accounts if isinstance(own, IdentitySettings) else own for n, own in self.identities.items()}
+
+    def identity_levels(self) -> Mapping[str, Level]:
+        """What each identity is at least, where the settings say it."""
+        tables = {n: own for n, own in self.identities.items() if isinstance(own, IdentitySettings)}
+        return {name: Level[own.level.upper()] for name, own in tables.items() if own.level is not None}
 
     def streams(self) -> frozenset[tuple[str, str]]:
         """Where answers are shown while they are being written, by channel and account."""

@@ -1,16 +1,19 @@
 """The hub's database: its schema, its migrations and its transactions.
 
 One SQLite file, WAL. What is committed survives the end of the process at once, and a power cut once ``durable`` was
-awaited: see docs/adr/0015. The tables belong to the modules that use them (inbox, outbox, people, pairing, health,
+awaited: see docs/adr/0015. A file of an older version is copied before it is changed. The tables belong to the modules
+that use them (inbox, outbox, people, pairing, health,
 usage); this one knows only their shape.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import structlog
 
 from workspaces import disk
-from workspaces.database import BUSY_SECONDS, DatabaseError, connect, sqlite
+from workspaces.database import BUSY_SECONDS, DatabaseDamaged, DatabaseError, connect, is_damage, sqlite
 from workspaces.installation import upgrade
 
 if TYPE_CHECKING:
@@ -113,7 +116,33 @@ ALTER TABLE health ADD COLUMN heard_at TEXT;
 CREATE INDEX outbox_sent ON outbox (channel, account, message_id) WHERE message_id IS NOT NULL;
 """
 
-_STEPS = (_FIRST, _USAGE, _DOORS)
+_QUEUES = """
+-- left out since too many waited: 'event' has its beginning until an answer knew of it
+ALTER TABLE inbox ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX inbox_dropped ON inbox (session, id) WHERE dropped;
+CREATE INDEX inbox_set_aside ON inbox (id) WHERE tries > 3 AND done;
+CREATE TABLE choices (                      -- what a person chose for one session; NULL is as the settings have it
+    session TEXT PRIMARY KEY, queue TEXT, model TEXT
+);
+CREATE TABLE refused (                      -- where, when and by which turn it was said that the budget is spent
+    session TEXT PRIMARY KEY, day TEXT NOT NULL, turn TEXT NOT NULL
+);
+"""
+
+_ACCESS = """
+-- a level of 0 among 'people' is one who is blocked
+CREATE TABLE chats (                        -- the groups that were allowed beside the settings
+    channel TEXT NOT NULL, account TEXT NOT NULL, chat TEXT NOT NULL, since TEXT NOT NULL,
+    PRIMARY KEY (channel, account, chat)
+);
+CREATE TABLE owner_doors (                  -- where an owner last wrote directly, so that they can be told something
+    channel TEXT NOT NULL, account TEXT NOT NULL, sender TEXT NOT NULL, address TEXT NOT NULL,
+    PRIMARY KEY (channel, account, sender)
+);
+ALTER TABLE pairing ADD COLUMN address TEXT;    -- where the code was asked for
+"""
+
+_STEPS = (_FIRST, _USAGE, _DOORS, _QUEUES, _ACCESS)
 """What makes each version of the schema from the one before. A step that was released is never changed."""
 
 VERSION = len(_STEPS)
@@ -130,6 +159,9 @@ SOON_SECONDS = 1.0
 LONGEST_LOG = 250
 """Commits until the log is copied into the database: about four megabytes, as many as SQLite would take by itself."""
 
+BACKUP_DAYS = 30
+"""How long a copy from before an upgrade is kept: time enough to find that one wants to go back."""
+
 
 class Transaction:
     """A write transaction: committed at the end of its block, rolled back when that raises or is cancelled.
@@ -137,11 +169,18 @@ class Transaction:
     Its statements touch pages in memory and its commit the page cache, so they run at once, in the loop.
     """
 
-    def __init__(self, connection: sqlite3.Connection, lock: asyncio.Lock, committed: Callable[[], None]) -> None:
-        """Private: use ``State.transaction``. ``committed`` is told when something was changed."""
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        lock: asyncio.Lock,
+        committed: Callable[[], None],
+        failed: Callable[[BaseException | None], None],
+    ) -> None:
+        """Private: use ``State.transaction``. ``committed`` hears when something was changed, ``failed`` of errors."""
         self._connection = connection
         self._lock = lock
         self._committed = committed
+        self._failed = failed
         self._before = 0
 
     async def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
@@ -154,19 +193,24 @@ class Transaction:
         await self._lock.acquire()
         try:
             await self._begin()
-        except BaseException:
+        except BaseException as error:
+            self._failed(error)
             self._lock.release()
             raise
         self._before = self._connection.total_changes
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         try:
             if kind is None:
                 self._connection.execute("COMMIT")
                 if self._connection.total_changes > self._before:
                     self._committed()
+        except BaseException as refused:
+            error = refused
+            raise
         finally:
+            self._failed(error)
             if self._connection.in_transaction:  # a commit that a full disk refused leaves it open
                 self._connection.execute("ROLLBACK")
             self._lock.release()
@@ -195,12 +239,14 @@ class State:
 
     def __init__(
         self,
+        path: Path,
         reader: sqlite3.Connection,
         writer: sqlite3.Connection,
         thread: Executor,
         flush: Callable[[], None],
     ) -> None:
         """Private: use ``State.open``. During a transaction a reader of its own sees only what is committed."""
+        self._path = path
         self._reader = reader
         self._writer = writer
         self._thread = thread
@@ -209,6 +255,7 @@ class State:
         self._touched = asyncio.Event()
         self._flushing: asyncio.Task[None] | None = None
         self._failed: OSError | None = None
+        self._damage: DatabaseDamaged | None = None
         self._committed, self._flushed, self._copied = 1, 0, 0
         """How many commits there were, what an earlier process left counting as one; and how many of them are on the
         disk, and how many in the database itself."""
@@ -218,7 +265,8 @@ class State:
     async def open(cls, path: Path, *, flush: Callable[[int], None] = disk.flush) -> AsyncIterator[State]:
         """Open or create the database; at the end of the block all that was committed is durable.
 
-        Raises DatabaseError when it is damaged or from a newer version, and at the end OSError, as ``durable`` does.
+        A file of an older version is brought up to this one; ``backups`` names what it was before. Raises
+        DatabaseDamaged, DatabaseError when it is from a newer version, and at the end OSError, as ``durable`` does.
         """
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1, "state") as thread:
@@ -230,22 +278,27 @@ class State:
             ):
                 writer.execute("PRAGMA busy_timeout = 0")
                 writer.execute("PRAGMA wal_autocheckpoint = 0")
-                state = cls(reader, writer, thread, partial(flush, wal.fileno()))
-                await state._migrate(path)
+                state = cls(path, reader, writer, thread, partial(flush, wal.fileno()))
+                try:
+                    await state._migrate()
+                except sqlite().DatabaseError as error:
+                    raise state._damage or error from error
                 try:
                     yield state
                 finally:
                     async with state._writing:  # what the thread still does with a connection ends first
                         await state.durable()
 
-    async def _migrate(self, path: Path) -> None:
+    async def _migrate(self) -> None:
         async with self.transaction() as db:
             version = (await db.execute_fetchall("PRAGMA user_version"))[0][0]
             if version > VERSION:
                 raise DatabaseError(
-                    f"{path} was written by a newer version (schema {version}, this one knows {VERSION}). "
+                    f"{self._path} was written by a newer version (schema {version}, this one knows {VERSION}). "
                     f"Upgrade: {upgrade()}"
                 )
+            if 0 < version < VERSION:
+                await asyncio.get_running_loop().run_in_executor(self._thread, self._back_up, version)
             for step in _STEPS[version:]:
                 for statement in step.split(";\n"):
                     if statement.strip():
@@ -253,9 +306,27 @@ class State:
             if version < VERSION:
                 await db.execute(f"PRAGMA user_version = {VERSION}")
 
+    def _back_up(self, version: int) -> None:
+        """Copy the file as it is, of an older schema. Nobody writes meanwhile: the lock of the writers is held."""
+        copy = self._path.with_name(f"{self._path.name}.schema-{version}")
+        part = copy.with_name(f"{copy.name}.part")
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_CREAT | os.O_WRONLY, 0o600))
+        with closing(sqlite().connect(part)) as target:
+            self._reader.backup(target)
+        with part.open("rb") as file:
+            disk.flush(file.fileno())
+        part.replace(copy)
+        log.warning("state.upgraded", schema=version, to=VERSION, backup=str(copy))
+
     def transaction(self) -> Transaction:
         """A write transaction, to be entered; those of several tasks follow each other."""
-        return Transaction(self._writer, self._writing, self._count)
+        return Transaction(self._writer, self._writing, self._count, self._noted)
+
+    def _noted(self, error: BaseException | None) -> None:
+        if error is not None and is_damage(error):
+            self._damage = DatabaseDamaged(f"{self._path}: {error}")
+            self._touched.set()
 
     def _count(self) -> None:
         self._committed += 1
@@ -289,10 +360,14 @@ class State:
     async def keep(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Flush soon what nobody waits for, and copy the log into the database before it grows long. Until cancelled.
 
-        Raises OSError when a flush failed: only a new process can know again what is on the disk.
+        Raises OSError when a flush failed: only a new process can know again what is on the disk. Raises
+        DatabaseDamaged once somebody met with damage: whoever goes on writing makes it worse.
         """
+        _forget(backups(self._path))
         while True:
             await self._touched.wait()
+            if self._damage is not None:
+                raise self._damage
             await sleep(SOON_SECONDS)
             self._touched.clear()
             await self.durable()
@@ -320,12 +395,30 @@ class State:
     async def rows(self, sql: str, *values: Any) -> list[Any]:
         """All rows of a query, of what was committed."""
         free = self._reader if self._writing.locked() else self._writer  # the writer still has its pages
-        return free.execute(sql, values).fetchall()
+        try:
+            return free.execute(sql, values).fetchall()
+        except sqlite().DatabaseError as error:
+            self._noted(error)
+            raise
 
     async def row(self, sql: str, *values: Any) -> Any | None:
         """The first row of a query, None when there is none."""
         rows = await self.rows(sql, *values)
         return rows[0] if rows else None
+
+
+def backups(path: Path) -> list[Path]:
+    """The copies of the database at ``path`` from before upgrades of its schema, "limpet.sqlite.schema-2"."""
+    return sorted(path.parent.glob(f"{path.name}.schema-*[0-9]"))
+
+
+def _forget(copies: Sequence[Path]) -> None:
+    """Remove those that are older than BACKUP_DAYS."""
+    oldest = time.time() - BACKUP_DAYS * 86_400
+    for copy in copies:
+        with suppress(OSError):
+            if copy.stat().st_mtime < oldest:
+                copy.unlink()
 
 
 def _log_of(connection: sqlite3.Connection, path: Path) -> BinaryIO:

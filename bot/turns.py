@@ -8,7 +8,7 @@ adapter.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -19,21 +19,25 @@ import structlog
 from adapters.adapter import Adapter, Narrator, TurnReport
 from adapters.message import Address, File, Message
 from adapters.text import sanitize
-from agents.agent import Agent, Question
+from agents.agent import Agent
 from agents.errors import ModelError
 from agents.model import Failed
-from agents.quoting import Quotation, one_line
+from agents.quoting import one_line
 from bot import commands, metering
+from bot.admission import Admission
+from bot.asking import Asking
 from bot.delivery import WHOLE, Enclosure, bounded, enclosing, parts_of
 from bot.hindrance import Hindrance
-from bot.inbox import Item, SqliteInbox
+from bot.inbox import MOST_TRIES, Item, SqliteInbox
+from bot.joining import may_enter
 from bot.lanes import Lanes
 from bot.lock import Lock
 from bot.media import Media
 from bot.outbox import SqliteOutbox
 from bot.outcome import EXIT_FAILURE, Outcome, apology, followed, is_among_owners
 from bot.outgoing import Outgoing
-from bot.overheard import Heard, Overheard
+from bot.overheard import Overheard
+from bot.queueing import Queues, is_press
 from bot.router import Route
 from bot.streaming import Display, Hidden, Narrated, Stream
 from bot.usage import Ledger
@@ -46,7 +50,6 @@ log = structlog.get_logger(__name__)
 MOST_TURNS = 16
 """Turns at once: each holds a model call; a person waits behind at most a few others."""
 
-MOST_TRIES = 3
 TYPING_SECONDS = 4.5
 """Telegram and Discord show "typing" for about five seconds a call."""
 
@@ -57,11 +60,8 @@ LONGEST_QUESTION = 60
 MOST_PIECES = 20
 """How often more of a message that was sent in pieces is waited for."""
 
-PRESS = "press/"
-"""Begins the id of a message that is the press of a button: no platform knows it."""
-
 STOPPED = "Stopped."
-FORWARDED = "(I forward you this.)"
+LEFT_OUT = "Too much waits here, so I left this out."
 NOTHING_RUNS = "Nothing is running."
 NOTHING_RUNS_NOW = "Nothing is running any more."
 """What a stop says that a crash cut off: it may have ended something before."""
@@ -84,6 +84,7 @@ class Turns:
         adapters: Mapping[tuple[str, str], Adapter],
         *,
         admit: Callable[[Message], Awaitable[Route | None]],
+        admission: Admission,
         agent: Callable[[str], Awaitable[Agent]],
         locks: Path,
         ledger: Ledger,
@@ -91,6 +92,7 @@ class Turns:
         hindrance: Hindrance,
         overheard: Overheard,
         outgoing: Outgoing,
+        queues: Queues,
         streams: Collection[tuple[str, str]] = (),
         advice: Callable[[str], str | None] = lambda _: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -106,6 +108,7 @@ class Turns:
         self._adapters = adapters
         self._narrators = {key: adapter for key, adapter in adapters.items() if isinstance(adapter, Narrator)}
         self._admit = admit
+        self._admission = admission
         self._agent = agent
         self._locks = locks
         self._ledger = ledger
@@ -113,18 +116,48 @@ class Turns:
         self._hindrance = hindrance
         self._overheard = overheard
         self._outgoing = outgoing
+        self._queues = queues
         self._streams = streams
         self._advice = advice
         self._sleep = sleep
         self._running: dict[str, tuple[Item, asyncio.Task[Outcome | None]]] = {}
         self._keeping: dict[str, asyncio.Task[None]] = {}
         self._last: dict[str, datetime] = {}
-        self._lanes = Lanes(self._next, limit=MOST_TURNS, failed=hindrance.lane_failed)
-        self._asides = Lanes(self._next, failed=hindrance.lane_failed)
+        self._lanes = Lanes(self._next, ready=self._ready, limit=MOST_TURNS, failed=hindrance.lane_failed)
+        self._asides = Lanes(self._next, ready=self._ready, failed=hindrance.lane_failed)
 
     def last_turn(self, agent: str) -> datetime | None:
         """When a message to ``agent`` was last answered by this process; None for never."""
         return self._last.get(agent)
+
+    async def take(self, message: Message, session: str) -> bool:
+        """Store ``message`` durably, to be answered in ``session``; False when it was stored before.
+
+        What waits there beyond its measure is dropped, and what the message interrupts is cut off.
+        """
+        key = place(message, session)
+        if not await self._inbox.put(message, key):
+            return False
+        if key == session:
+            queue = await self._queues.of(message.address, session)
+            for item in await self._inbox.crowd_out(session, queue.most):
+                await self._say_left_out(item)
+            if queue.mode == "interrupt":
+                self._interrupt(session, message)
+        self.wake(key)
+        return True
+
+    def _interrupt(self, session: str, message: Message) -> None:
+        """End the turn that ``message`` enters. It waits again then, and goes on from its transcript with both."""
+        item, task = self._running.get(session, (None, None))
+        if item is not None and task is not None and may_enter(message, item.message) and not is_command(item.message):
+            task.cancel()
+
+    async def _say_left_out(self, item: Item) -> None:
+        address = item.message.address
+        log.warning("message.left_out", turn=item.turn, channel=address.channel, session=item.session)
+        if narrator := self._narrators.get((address.channel, address.account)):
+            await narrator.fail(address, item.message.id, LEFT_OUT, EXIT_TEMPORARY)
 
     def wake(self, key: str) -> None:
         """A message was committed under this key (see ``place``)."""
@@ -139,14 +172,16 @@ class Turns:
         """Begin no turn, give the running ones ``grace`` seconds; what is cut off goes on after the next start."""
         await asyncio.gather(self._lanes.close(grace), self._asides.close(grace))
 
-    async def _next(self, key: str) -> bool:
+    async def _ready(self, key: str) -> bool:
+        """Wait until what is to be answered next is whole; False where nothing is. Takes no place from others."""
         for _ in range(MOST_PIECES):
             seconds = await self._inbox.due(key)
-            if seconds is None:  # the lane's last look: it needs no lock
-                return False
             if not seconds:
-                break
+                return seconds is not None
             await self._sleep(seconds)
+        return True
+
+    async def _next(self, key: str) -> bool:
         async with Lock(self._locks / f"{portable_name(key)}.lock"):  # also between processes
             item = await self._inbox.claim(key)
             if item is None:
@@ -157,16 +192,16 @@ class Turns:
                     await self._keep(item.session, outcome)
             except Exception as error:  # whatever it was, the message stays in the inbox and the next try counts
                 if self._hindrance.of(error) is not None:  # but that is no fault of the turn's: the lane waits it out
-                    await self._inbox.move(item, item.session)
+                    await self._inbox.put_back(item)
                     raise
                 log.exception("turn.failed", turn=item.turn, tries=item.tries)
                 await self._sleep(float(item.tries))
             return True
 
     async def _run(self, item: Item) -> Outcome | None:
-        """One turn, which ``_stop`` can end; a cancellation from outside passes through to it.
+        """One turn, which ``_stop`` and ``_interrupt`` can end; a cancellation from outside passes through to it.
 
-        None for one that was stopped, moved, or is not to be answered.
+        None for one that was stopped, interrupted, moved, or is not to be answered.
         """
         adapter = self._adapters[item.message.address.channel, item.message.address.account]
         task = asyncio.create_task(self._outcome(item, adapter), name=item.turn)
@@ -179,7 +214,10 @@ class Turns:
             raise
         finally:
             del self._running[item.session]
-        outcome = None if task.cancelled() else task.result()
+        if task.cancelled():
+            await self._inbox.put_back(item)  # unless it was given up
+            return None
+        outcome = task.result()
         if outcome is not None:
             await self._finish(item, adapter, outcome)
         return outcome
@@ -269,6 +307,7 @@ class Turns:
             route,
             item.turn,
             agent=lambda: self._agent(route.agent),
+            admission=self._admission,
             stop=lambda: self._stop(item, route.session, sender),
         )
         answer = await commands.answer(order)
@@ -284,13 +323,15 @@ class Turns:
             if refusal:
                 is_private = route.scope.level is Level.OWNER and message.address.kind == "direct"
                 return Outcome(answer=refusal if is_private else metering.NOT_TODAY, code=EXIT_FAILURE)
+            asking = self._asking(item, route, adapter, agent)
             async with _typing(adapter, message.address):
-                heard = await self._overheard.of(route.session) if item.tries == 1 else Heard()
-                question = await self._question(item, route, adapter, agent, heard.quotations)
+                question = await asking.question()
                 async with aclosing(agent.answer(question)) as events, self._displayed(item, adapter) as display:
                     outcome = await followed(events, message, adapter, display, self._ledger.cost)
-                outcome.heard = heard.last
+                outcome.heard, outcome.left_out = asking.heard, asking.left_out
                 await self._enclose(item, route, adapter, agent, outcome)
+            if asking.unsaid:
+                outcome.answer = f"{asking.unsaid}\n\n{outcome.answer}"
         except ModelError as error:  # nothing was kept of the turn; and only a person can mend it
             log.warning("turn.no_model", turn=item.turn, agent=route.agent, reason=str(error))
             return Outcome(failure=Failed("refused", str(error)), is_kept=False)
@@ -318,50 +359,25 @@ class Turns:
         if narrator := self._narrators.get(key):
             display = Narrated(narrator, address, item.message.id)
         elif key in self._streams:
-            display = Stream(item.turn, address, adapter, self._outbox, reply_to=_reply_to(item.message))
+            display = Stream(item.turn, address, adapter, self._outbox, reply_to=_reply_to(item.newest))
         try:
             yield display
         finally:
             await display.end()
 
-    async def _question(
-        self, item: Item, route: Route, adapter: Adapter, agent: Agent, heard: Sequence[Quotation] = ()
-    ) -> Question:
-        """The message as its agent gets it, with its files, and what the same person says until it is answered.
-
-        ``heard`` is what was said there and not to us.
-        """
-        message = item.message
-        narrator = self._narrators.get((message.address.channel, message.address.account))
-        received = await self._media.received(
-            message, item.turn, adapter, agent=agent.name, root=agent.workspace.root, scope=route.scope
-        )
-        text, quotations = _quoted(message, [each.words for each in received if each.words])
-        joined: dict[str, Question] = {}
-
-        async def arrivals() -> Sequence[Question]:
-            for one in await self._inbox.following(item):
-                if not _joins(one.message, message):
-                    break
-                if one.turn not in joined:
-                    admitted = await self._admit(one.message)
-                    if admitted is None or admitted.session != route.session:
-                        break
-                    joined[one.turn] = await self._question(one, route, adapter, agent)
-            return tuple(joined.values())
-
-        return Question(
-            turn=item.turn,
-            session=route.session,
-            scope=route.scope,
-            text=text,
-            at=message.sent_at,
-            sender=None if message.address.kind == "direct" else _name(message),
-            quotations=(*heard, *quotations),
-            may_interview=narrator is None or narrator.is_attended(message.address, message.id),
-            images=tuple(each.image for each in received if each.image is not None),
-            kind=message.address.kind,
-            arrivals=arrivals,
+    def _asking(self, item: Item, route: Route, adapter: Adapter, agent: Agent) -> Asking:
+        narrator = self._narrators.get((item.message.address.channel, item.message.address.account))
+        return Asking(
+            item,
+            route,
+            adapter,
+            agent,
+            inbox=self._inbox,
+            overheard=self._overheard,
+            media=self._media,
+            queues=self._queues,
+            admit=self._admit,
+            may_interview=narrator is None or narrator.is_attended(item.message.address, item.message.id),
         )
 
     async def _enclose(self, item: Item, route: Route, adapter: Adapter, agent: Agent, outcome: Outcome) -> None:
@@ -383,7 +399,7 @@ class Turns:
         said = outcome.answer if failed is None else apology(failed, outcome, message.address)
         if outcome.advice and narrator is None and is_among_owners(outcome, message.address):
             said = f"{said}\n\n{outcome.advice}"  # there is no other place to say it
-        reply_to = message.id if narrator else _reply_to(message)
+        reply_to = message.id if narrator else _reply_to(item.newest)
         parts = [] if narrator and failed else parts_of(said, message.address, adapter, reply_to)
         parts = bounded(parts, adapter, lambda: self._kept_whole(item, said))
         parts += enclosing(outcome.enclosures, message.address, adapter)
@@ -391,8 +407,9 @@ class Turns:
             parts = [replace(part, question=one_line(message.text, LONGEST_QUESTION)) for part in parts]
         later = await self._inbox.following(item) if outcome.joined else ()
         joined = [one for one in later if one.turn in outcome.joined]
-        if not await self._inbox.done(item, parts, joined, outcome.heard):
+        if not await self._inbox.done(item, parts, joined, outcome.heard, outcome.left_out):
             return  # it was given up meanwhile
+        joined = [*item.pieces[1:], *joined]
         await self._outbox.wake(parts)
         if narrator is None:
             return
@@ -420,7 +437,11 @@ class Turns:
 
 def _reply_to(message: Message) -> str | None:
     """What an answer shows that it answers: where several people speak, and not the press of a button."""
-    return None if message.address.kind == "direct" or message.id.startswith(PRESS) else message.id
+    return None if message.address.kind == "direct" or is_press(message) else message.id
+
+
+def is_command(message: Message) -> bool:
+    return commands.given(message) is not None
 
 
 def place(message: Message, session: str) -> str:
@@ -428,32 +449,6 @@ def place(message: Message, session: str) -> str:
     given = commands.given(message)
     command = given and commands.find(given.name)
     return session + ASIDE if command and command.at_once else session
-
-
-def _joins(later: Message, message: Message) -> bool:
-    """Whether ``later`` may enter the turn that answers ``message``: the same sender's words at the same place."""
-    same = later.sender.id == message.sender.id and later.address == message.address
-    return same and commands.given(later) is None
-
-
-def _name(message: Message) -> str:
-    """Who speaks, as it may stand in the brackets before their words."""
-    return one_line(message.sender.name or message.sender.id, 60).translate(str.maketrans("[]", "()"))
-
-
-def _quoted(message: Message, files: Sequence[str]) -> tuple[str, tuple[Quotation, ...]]:
-    """The sender's own words, and what others wrote in the message: that is a quotation, never their own.
-
-    ``files`` tell of what is attached: with somebody else's names and words, too, in what is forwarded.
-    """
-    text, quotations = "\n".join(part for part in (message.text, *files) if part), []
-    if message.quote is not None:
-        author = message.quote.author or "an earlier message"
-        quotations.append(Quotation(message.quote.text, f"quoted from {author}", message.quote.below))
-    if message.forwarded_from is not None:
-        quotations.append(Quotation(text, f"forwarded from {message.forwarded_from or 'somebody'}"))
-        text = FORWARDED
-    return text, tuple(quotations)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from adapters.adapter import Accept, Capabilities, Health
+from adapters.adapter import Accept, Capabilities, Health, Offered
 from adapters.errors import AdapterError, AuthFailed, RateLimited, Rejected
 from adapters.message import Address, Kind, Part, Receipt
 from adapters.telegram.findings import inspect
@@ -102,9 +102,9 @@ class TelegramAdapter:
         self._menu: tuple[tuple[str, str], ...] = ()
         self._opened: Client | None = None
 
-    def offer(self, commands: Sequence[tuple[str, str]]) -> None:
+    def offer(self, commands: Sequence[Offered]) -> None:
         """Shown by Telegram beside the input; names of at most 32 of a-z, 0-9 and _."""
-        self._menu = tuple(commands)
+        self._menu = tuple((command.name, command.summary) for command in commands)
 
     async def run(self, accept: Accept) -> None:
         """Receive until cancelled; raises AuthFailed when Telegram doesn't know the token."""
@@ -187,6 +187,12 @@ class TelegramAdapter:
             await self._client().react(address, message_id, emoji)
         except AdapterError as error:
             log.debug("telegram/%s: a reaction was not shown: %s", self.account, error)
+
+    async def leave(self, address: Address) -> None:
+        try:
+            await self._client().leave(address)
+        except AdapterError as error:
+            log.debug("telegram/%s: a chat was not left: %s", self.account, error)
 
     async def fetch(self, ref: str, limit: int) -> AsyncIterator[bytes]:
         """The bytes of a file; Telegram itself hands out at most 20 MB."""

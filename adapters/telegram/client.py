@@ -115,6 +115,9 @@ class Client:
         """Put ``commands``, names and what they do, in the place of those that the bot's menu had."""
         await self._call(self._bot.set_my_commands(commands))
 
+    async def leave(self, address: Address) -> None:
+        await self._call(self._bot.leave_chat(address.chat))
+
     async def member(self, chat: str, user: str) -> ChatMember:
         """What ``user`` is and may do in ``chat``."""
         return await self._call(self._bot.get_chat_member(chat, int(user)))

@@ -1,9 +1,10 @@
-"""``limpet doctor``: what ``status`` finds, and what only the platforms can tell, each with its mend."""
+"""``limpet doctor``: what ``status`` finds, what a look at the machine and the files shows, and what only the platforms
+can tell, each with its mend."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -19,26 +20,51 @@ if TYPE_CHECKING:
 
 
 def command(ctx: typer.Context, json: JsonOption = False) -> int:
-    """Look for what is amiss, and ask each channel's platform too. Exit code 1 when something is."""
+    """Look for what is amiss: settings, machine, files and, by asking, each platform. Exit code 1 when something is."""
+    from bot.checkup import versions
     from bot.cli.status import gather
     from bot.config import load
 
     home: Home = ctx.obj
-    status = asyncio.run(gather(home))
-    refused, hints = asyncio.run(_asked(load(home)))
-    problems = [*status.findings, *(one for one in refused if one not in status.findings)]
-    data = {"ok": not problems, "problems": [asdict(p) for p in problems], "hints": [asdict(h) for h in hints]}
-    output.result("\n".join(_lines(problems, hints)), data, as_json=json)
+    settings = load(home)
+    found = [*asyncio.run(gather(home)).findings, *asyncio.run(_looked(settings, home))]
+    refused, hints = asyncio.run(_asked(settings))
+    problems = list(dict.fromkeys([*found, *refused]))
+    runs = versions()
+    data = {
+        "ok": not problems,
+        "problems": [asdict(p) for p in problems],
+        "hints": [asdict(h) for h in hints],
+        "versions": runs,
+    }
+    output.result("\n".join(_lines(problems, hints, runs)), data, as_json=json)
     return 1 if problems else 0
 
 
-def _lines(problems: Sequence[Finding], hints: Sequence[Finding]) -> Iterator[str]:
+async def _looked(settings: Settings, home: Home) -> list[Finding]:
+    """What the machine and the files show."""
+    from bot import checkup
+    from bot.clock import now
+    from bot.state import State
+
+    found = [*checkup.features(), *checkup.rights(home)]
+    damaged = await asyncio.to_thread(lambda: list(checkup.databases(settings, home)))
+    found += damaged
+    if home.database.exists() and not any(str(home.database) in each.what for each in found):
+        async with State.open(home.database) as state:
+            found += [*await checkup.clock(state, now()), *await checkup.given_up(state, now())]
+    return found
+
+
+def _lines(problems: Sequence[Finding], hints: Sequence[Finding], runs: Mapping[str, str]) -> Iterator[str]:
     found = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}." if problems else "No problem was found."
     yield output.bold(found)
     yield from (f"  ✗ {problem.what} — {problem.mend}" for problem in problems)
     if hints:
         yield "Worth knowing, if it is not meant so:"
         yield from (f"  · {hint.what} — {hint.mend}" for hint in hints)
+    vectors = f"sqlite-vec {runs['sqlite_vec']}" if runs["sqlite_vec"] else "no sqlite-vec"
+    yield f"limpet {runs['limpet']} on Python {runs['python']}, SQLite {runs['sqlite']}, {vectors}, {runs['system']}"
 
 
 async def _asked(settings: Settings) -> tuple[list[Finding], list[Finding]]:

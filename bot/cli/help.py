@@ -28,6 +28,8 @@ COMMANDS = (
     Entry("Set up", "agents", "who there is; one more, with its own memory", ("list", "add", "eject")),
     Entry("Set up", "models", "the embedded model: list, pull, remove", ("list", "pull", "remove")),
     Entry("Set up", "pairing", "who may talk to the bot: let in, send away", ("list", "approve", "revoke", "deny")),
+    Entry("Set up", "allow", "let an account or a group in, without a code"),
+    Entry("Set up", "deny", "block an account, or leave a group unanswered"),
     Entry(
         "Memory",
         "memory",

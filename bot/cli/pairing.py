@@ -35,11 +35,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Somebody who may talk, by a pairing since ``since`` (ISO 8601) or by a line of the settings, ``place``."""
+    """Somebody who may talk, or who is blocked (``level`` None), since ``since`` (ISO 8601) or by a line of the
+    settings, ``place``.
+    """
 
     channel: str
     sender: str
-    level: Level
+    level: Level | None
     name: str = ""
     since: str = ""
     place: str = ""
@@ -53,7 +55,7 @@ class _Known:
             "channel": self.channel,
             "sender": self.sender,
             "name": self.name,
-            "level": self.level.name.lower(),
+            "level": _word(self.level),
             "since": self.since or None,
             "place": self.place or None,
         }
@@ -70,8 +72,7 @@ def list_people(ctx: typer.Context, json: JsonOption = False) -> None:
         for r in waiting
     ]
     rows += [
-        (p.level.name.lower(), p.account, _one_line(p.name), f"since {p.since[:10]}" if p.since else p.place)
-        for p in known
+        (_word(p.level), p.account, _one_line(p.name), f"since {p.since[:10]}" if p.since else p.place) for p in known
     ]
     if not rows and not json:
         output.note("Nobody waits and nobody is known. Whoever writes to the bot first gets a code to show you.")
@@ -107,7 +108,7 @@ def approve(
         if level is not person.level:
             _with(home, lambda _, people: people.give(person.channel, person.sender, level, person.name))
     text = f"{_named(person.name, person.channel, person.sender)} is {_called(level)} now."
-    was = person.level.name.lower() if request is None else None
+    was = _word(person.level) if request is None else None
     data = {**person.as_dict(), "level": level.name.lower(), "was": was}
     output.result(text, data if request is None else {**_shown(request), **data}, as_json=json)
     if request is not None and wanted is None and level.name == "GUEST" and not json:
@@ -126,7 +127,7 @@ def revoke(ctx: typer.Context, who: AccountArgument, json: JsonOption = False) -
         output.fail(f"{person.account} is {_called(person.level)} by {person.place}", "take it out there")
     _with(home, lambda _, people: people.take_away(person.channel, person.sender))
     text = f"{_named(person.name, person.channel, person.sender)} is a stranger again."
-    output.result(text, {**person.as_dict(), "level": None, "was": person.level.name.lower()}, as_json=json)
+    output.result(text, {**person.as_dict(), "level": None, "was": _word(person.level)}, as_json=json)
     if left := next((p for p in _everyone(home)[1] if p.account == person.account), None):
         output.note(f"By {left.place} it may still talk, as {_called(left.level)}: take it out there too.")
 
@@ -214,7 +215,7 @@ def _everyone(home: Home) -> tuple[list[PairingRequest], list[_Known]]:
         known: dict[str, _Known] = {}
         for person in (*paired, *_in_settings(home)):
             other = known.get(person.account)
-            if other is None or person.level > other.level:
+            if other is None or (other.level is not None and (person.level or 0) > other.level):
                 known[person.account] = person
         return await pairing.waiting(), [known[account] for account in sorted(known)]
 
@@ -262,7 +263,13 @@ def _with(home: Home, use: Callable[[Pairing, People], Awaitable[Result]]) -> Re
     return asyncio.run(run())
 
 
-def _called(level: Level) -> str:
+def _word(level: Level | None) -> str:
+    return level.name.lower() if level else "blocked"
+
+
+def _called(level: Level | None) -> str:
+    if level is None:
+        return "blocked"
     return {"OWNER": "you: the owner", "MEMBER": "a member", "GUEST": "a guest"}[level.name]
 
 

@@ -36,22 +36,49 @@ def command(ctx: typer.Context) -> int:
     if not lock.acquire():
         raise HubRunning(f"a hub is running already (pid {lock.holder()})", "talk to it: limpet chat")
     try:
-        return asyncio.run(_serve(settings, home, record))
+        return asyncio.run(_serve_mended(settings, home, record))
     finally:
         lock.release()
 
 
-async def _serve(settings: Settings, home: Home, record: StartRecord) -> int:
+async def _serve_mended(settings: Settings, home: Home, record: StartRecord) -> int:
+    """Serve. A damaged state is put aside before; where the damage is met only later, once more."""
     without_rich()
+    from bot.logs import configure
+    from bot.settings import secrets_in
+    from workspaces.database import DatabaseDamaged
+
+    configure(home, secrets=secrets_in(settings), to_stderr=True)
+    await _mend_state(home)
+    try:
+        return await _serve(settings, home, record)
+    except DatabaseDamaged:
+        if not await _mend_state(home):
+            raise
+        return await _serve(settings, home, record)
+
+
+async def _mend_state(home: Home) -> bool:
+    """Put a damaged state database aside, and take what can be read of it into a new one; False for a sound one."""
+    from bot.errors import BotError
+    from bot.instance import Instances
+    from bot.salvage import damage, mend
+
+    beside = Instances(home.state / "instances").alive()
+    if beside and (reason := await asyncio.to_thread(damage, home.database)):
+        raise BotError(
+            f"{home.database} is damaged ({reason}), and another process has it open", "end all limpet chat first"
+        )
+    return not beside and await mend(home.database) is not None
+
+
+async def _serve(settings: Settings, home: Home, record: StartRecord) -> int:
     import structlog
 
     from bot.app import Hub
     from bot.health import amiss
-    from bot.logs import configure
-    from bot.settings import secrets_in
     from bot.terminal import TerminalDoor
 
-    configure(home, secrets=secrets_in(settings), to_stderr=True)
     log = structlog.get_logger(__name__)
     channels = _adapters(settings)
     findings = amiss(settings, home)

@@ -197,7 +197,8 @@ def _models(settings: Settings, home: Home) -> dict[str, str | None]:
 
 
 def _put_aside(settings: Settings, home: Home) -> Iterator[Path]:
-    for path in (home.database, *(home.index(agent) for agent in settings.agents)):
+    for agent in settings.agents:
+        path = home.index(agent)
         aside = path.with_name(f"{path.name}.aside")
         if aside.exists():
             yield aside
@@ -213,11 +214,17 @@ def _findings(
 ) -> Iterator[Finding]:
     """The worst first. What a running hub knows of itself counts for more than what this process would find."""
     from bot.health import amiss, cramped
+    from bot.salvage import put_aside
 
     if stored.flaw is not None:
         yield stored.flaw
     else:
         yield from cramped(home)
+    for path in put_aside(home.database):
+        what = (
+            f"the state was damaged and made anew {_ago(_renamed(path))} of what could be read; the old one is {path}"
+        )
+        yield Finding(what, f"see the log (limpet where); if nothing is missed: rm {path}*")
     restart = f"restart it: kill {hub}, then limpet run"
     yield from (Finding(*problem) for problem in record.problems) if record is not None else amiss(settings, home)
     for path in record.changed(home) if record is not None else ():
@@ -276,8 +283,12 @@ def _recovered(recovered: Recovered) -> Iterator[str]:
     if recovered.resent:
         yield f"{_counted(recovered.resent, 'message')} sent once more in the last day"
     for path in recovered.rebuilt:
-        moment = datetime.fromtimestamp(path.stat().st_ctime, UTC).isoformat()  # of the renaming
-        yield f"{path.stem} made anew {_ago(moment)}, the old one is {path}"
+        yield f"{path.stem} made anew {_ago(_renamed(path))}, the old one is {path}"
+
+
+def _renamed(path: Path) -> str:
+    """When the file got its name, in ISO 8601."""
+    return datetime.fromtimestamp(path.stat().st_ctime, UTC).isoformat()
 
 
 def _verdict(status: Status) -> str:

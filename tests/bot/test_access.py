@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from adapters.message import Address, Message, Sender
-from bot.access import Decision, Policy, decide
+from bot.access import Decision, Known, Policy, decide
 from workspaces.scope import Level
 
 ALLOW, PAIR, DENY = Decision.ALLOW, Decision.PAIR, Decision.DENY
@@ -20,7 +20,7 @@ def said(sender: Sender, *, kind: str = "direct", chat: str = "c", mentions_me: 
 
 
 def verdict(message: Message, policy: Policy, level: Level | None = None) -> tuple[Decision, Level | None]:
-    result = decide(message, message.address.chat, policy, level)
+    result = decide(message, message.address.chat, policy, Known(level))
     assert result.reason
     return result.decision, result.level
 

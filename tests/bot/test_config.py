@@ -326,7 +326,7 @@ class TestProblems:
             ('owners = ["telegram:@ann"]', "is a name, and names change hands"),
             ('owners = ["17"]', 'lacks the channel — write channel and id: "telegram:123456789"'),
             ('owners = ["telegrm:17"]', "names no channel — did you mean 'telegram'?"),
-            ('[[bindings]]\nchannel = "terminal"', 'bindings[0] has no agent — for example: agent = "main"'),
+            ('[[bindings]]\nchannel = "terminal"', 'says nobody who answers — add agent = "main"'),
             ('[[bindings]]\nagent = "mian"', "no agent is called 'mian' — did you mean 'main'?"),
             ('[[bindings]]\nagent = "main"\nchat = 5', "chat = '5' says nothing without channel"),
             ('[[bindings]]\nagent = "main"\naccount = "telegram"\nrole = 5', "says nothing without space — add space"),
@@ -485,6 +485,9 @@ def test_every_key_has_an_example_that_is_accepted(tmp_path: Path) -> None:
         if key[0] == "bindings":  # most of its keys say something only beside others
             text = '[channels.telegram]\n[[bindings]]\nagent = "main"\nchannel = "telegram"\nspace = "1"\nchat = "2"'
             text += f"\n{key[-1]} = {toml_value(example_of(field))}" if f"\n{key[-1]} =" not in text else ""
+            if key[-1] in ("template", "per"):  # in the place of the agent
+                text = "[templates.support]\n" + text.replace('agent = "main"', 'template = "support"', 1)
+                text = text.replace('\ntemplate = "support"', "", text.count('\ntemplate = "support"') - 1)
         if str(key[-1]).startswith("price_"):  # one price says nothing without the other
             text += "".join(f"\n{name} = 1" for name in ("price_input", "price_output") if name != key[-1])
         environment = Environment({"TELEGRAM_BOT_TOKEN": TOKEN, "OPENAI_API_KEY": "k"}, tmp_path / ".env")

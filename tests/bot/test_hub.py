@@ -10,7 +10,7 @@ import pytest
 
 from adapters.adapter import Accept, Health
 from adapters.message import Edited, Moved, Quote
-from bot import outcome, turns
+from bot import inbox, outcome, turns
 from bot.app import Hub
 from bot.config import load
 from bot.health import read_health
@@ -295,7 +295,7 @@ async def test_three_tries_that_failed_end_in_an_apology(
         home.sessions("main").write_text("a file where a folder has to be")
         await door.says(door.message("hello"))
         assert [s.text for s in await door.wait_sent(1)] == [turns.TIRED]
-    assert len(tried) == turns.MOST_TRIES
+    assert len(tried) == inbox.MOST_TRIES
     async with State.open(home.database) as state:
         assert await state.rows("SELECT done, event FROM inbox") == [(1, "")]
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.adapter import Health
+from adapters.adapter import Health, Offered
 from adapters.errors import AuthFailed
 from adapters.message import Inbound, Message
 from adapters.telegram import TelegramAdapter
@@ -276,7 +276,7 @@ async def test_a_long_poll_waits_and_answers_at_once(api: TelegramApi, adapter: 
         assert asyncio.get_running_loop().time() - began < 0.9
 
 
-MENU = [("help", "what I answer to"), ("undo", "take back what I noted last")]
+MENU = [Offered("help", "what I answer to"), Offered("undo", "take back what I noted last")]
 
 
 async def test_the_menu_is_what_was_offered(api: TelegramApi, adapter: TelegramAdapter) -> None:
@@ -286,7 +286,7 @@ async def test_the_menu_is_what_was_offered(api: TelegramApi, adapter: TelegramA
         async with running(adapter, received.accept):
             api.says(text)
             await api.wait_confirmed()
-    assert api.menu == MENU
+    assert api.menu == [(command.name, command.summary) for command in MENU]
     assert len(api.called("setMyCommands")) == 2, "once a start"
 
 

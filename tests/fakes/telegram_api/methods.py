@@ -39,6 +39,8 @@ class Methods(Chats):
         self.actions: list[tuple[int, str]] = []
         self.menu: list[tuple[str, str]] = []
         """The commands that the bot offers, each with its description."""
+        self.left: list[str] = []
+        """The chats that the bot left."""
         self.drafts: list[tuple[int, int, str]] = []
         """Chat, number and text of each."""
         self.reactions: dict[tuple[int, int], str] = {}
@@ -56,6 +58,7 @@ class Methods(Chats):
             "deletewebhook": self._delete_webhook,
             "getwebhookinfo": self._get_webhook_info,
             "setmycommands": self._set_my_commands,
+            "leavechat": self._leave_chat,
             "sendmessage": self._send_message,
             "sendphoto": lambda parameters: self._send_file("photo", parameters),
             "sendvideo": lambda parameters: self._send_file("video", parameters),
@@ -103,6 +106,13 @@ class Methods(Chats):
 
     def _delete_webhook(self, parameters: Json) -> bool:
         self.webhook = ""
+        return True
+
+    def _leave_chat(self, parameters: Json) -> bool:
+        chat = str(parameters.get("chat_id"))
+        if not chat.startswith("-"):
+            raise bad("chat not found")
+        self.left.append(chat)
         return True
 
     def _get_webhook_info(self, parameters: Json) -> Json:

@@ -1,0 +1,276 @@
+"""Letting people and groups in: what strangers are told, what owners are asked, and what they decide from a chat.
+
+Owners are told where they last wrote directly, with buttons that write the command for them. Nobody becomes an owner
+from a chat. What is decided here is kept by ``people``, ``pairing`` and ``groups``; access itself is ``access``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import structlog
+
+from adapters.adapter import Adapter, Leaver
+from adapters.message import Address, Button, Membership, Message, Part, Sender
+from adapters.text import FormattedText
+from agents.quoting import one_line
+from bot.pairing import packed, unpacked
+from bot.people import People
+from workspaces.scope import Level
+
+if TYPE_CHECKING:
+    from bot.gate import Gate
+    from bot.groups import Groups
+    from bot.outbox import SqliteOutbox
+    from bot.pairing import Pairing, PairingRequest
+    from bot.state import State
+
+log = structlog.get_logger(__name__)
+
+MOST_BYTES = 64
+"""What a button can say (``adapters.message.Button``)."""
+
+MOST_GROUPS_TOLD = 5
+"""Of so many groups are owners told between two starts: whoever adds us to a thousand is no nuisance."""
+
+IN = "You are let in: write to me."
+WAITS_NOT = "No such code waits. /pair shows those that do."
+NOBODY_WAITS = "Nobody waits to be let in."
+USAGE = (
+    "Say /{name} here in a group, or /{name} with an account (telegram:123456789), or with a channel and a group "
+    "(telegram -1001234567890)."
+)
+BY_SETTINGS = "That is so by the settings: change it there."
+NO_CHANNEL = "No channel here is called {name}: there are {names}."
+ALLOWED_HERE = "I answer here now, when I am addressed. /deny ends it."
+NOT_ALLOWED = "Hello! I may not answer in this group yet, and read nothing here. My owner can allow it: /allow here."
+ENDED_HERE = "I answer here no more."
+NOT_ADDRESSED = "I answer whoever addresses me, and know then what was said here since my last answer."
+EVERYTHING = "I answer what is said here, all of it."
+
+
+class Admission:
+    """Over one hub's tables and doors."""
+
+    def __init__(
+        self,
+        state: State,
+        adapters: Mapping[tuple[str, str], Adapter],
+        *,
+        gate: Gate,
+        people: People,
+        pairing: Pairing,
+        groups: Groups,
+        outbox: SqliteOutbox,
+    ) -> None:
+        self._state = state
+        self._adapters = adapters
+        self._gate = gate
+        self._people = people
+        self._pairing = pairing
+        self._groups = groups
+        self._outbox = outbox
+        self._doors: dict[tuple[str, str, str], Address] = {}
+        self._groups_told = 0
+
+    # What happens -----------------------------------------------------------------------------------------------------
+
+    async def ask_to_pair(self, message: Message) -> None:
+        """A stranger wrote: they get a code, and the owners are asked about a new one."""
+        words = await self._pairing.ask(message)
+        if words is None:
+            return
+        await self._outbox.put(_pairing_turn(message), [Part(message.address, FormattedText(words))])
+        request = await self._pairing.of(message)
+        if request is not None and request.told == 1:
+            await self._tell_owners(f"asks/{request.code}", f"{_who(request)} asks to talk to me.", _choices(request))
+
+    async def owner_wrote(self, address: Address, sender: Sender) -> None:
+        """An owner wrote directly: there they can be told something."""
+        key = (address.channel, address.account, sender.id)
+        if address.channel == "terminal" or self._doors.get(key) == address:
+            return
+        async with self._state.transaction() as db:
+            await db.execute(
+                "INSERT OR REPLACE INTO owner_doors (channel, account, sender, address) VALUES (?, ?, ?, ?)",
+                (*key, packed(address)),
+            )
+        self._doors[key] = address
+
+    async def joined(self, event: Membership) -> None:
+        """We were added to a chat, or are no longer in it."""
+        address = event.address
+        place = {"channel": address.channel, "account": address.account, "chat": address.chat}
+        if not event.present:
+            log.info("chat.left", **place)
+            return
+        policy = self._gate.policy(address)
+        turn = "/".join(("joined", address.channel, address.account, address.chat, event.sent_at.isoformat()))
+        if await self._gate.answers_in(address):
+            log.info("chat.joined", **place)
+            own = policy.of(address.chat, address.parent).mention
+            sees = NOT_ADDRESSED if (policy.mention if own is None else own) else EVERYTHING
+            if policy.joining != "quiet":
+                await self._outbox.put(turn, [Part(address, FormattedText(f"Hello! {sees}"))])
+            return
+        mend = f"to be answered there: limpet allow --group {address.account}:{address.chat}"
+        log.warning("chat.not_allowed", **place, mend=mend)
+        if policy.joining == "leave":
+            await self._leave(address)
+        elif policy.joining == "say":
+            words = (
+                "Hello! I may not answer in this group yet, and read nothing here. My owner can allow it: /allow here."
+            )
+            await self._outbox.put(turn, [Part(address, FormattedText(words))])
+        if self._groups_told < MOST_GROUPS_TOLD:
+            self._groups_told += 1
+            await self._tell_of_group(event, turn, has_left=policy.joining == "leave")
+
+    # What an owner decides --------------------------------------------------------------------------------------------
+
+    async def waiting(self) -> str:
+        """Who waits with a code, for an owner."""
+        requests = await self._pairing.waiting()
+        lines = [f"- {_who(request)}: /approve {request.code}" for request in requests]
+        return "\n".join(lines) or NOBODY_WAITS
+
+    async def approve(self, words: str) -> tuple[str, bool]:
+        """Let the asker of a code in, as a guest or, with the word "member", as that; what to say, and whether done."""
+        code, _, level = words.partition(" ")
+        chosen = {"": Level.GUEST, "guest": Level.GUEST, "member": Level.MEMBER}.get(level.strip().casefold())
+        if chosen is None:
+            return "Say /approve CODE, or /approve CODE member. An owner is made in the terminal only.", False
+        request = await self._pairing.approve(code, chosen)
+        if request is None:
+            return WAITS_NOT, False
+        if request.address is not None and (request.channel, request.account) in self._adapters:
+            await self._outbox.put(f"let-in/{request.code}", [Part(request.address, FormattedText(IN))])
+        return f"{_who(request)} is a {chosen.name.lower()} now.", True
+
+    async def allow(self, words: str, at: Address) -> tuple[str, bool]:
+        """Let a group or an account in; ``at`` is where it was said, the group itself where there are no ``words``."""
+        group, account, trouble = await self._meant(words, at, "allow")
+        if group is not None:
+            is_new = await self._groups.allow(*group)
+            if not words:
+                return ALLOWED_HERE, True
+            return f"I answer in {group[2]} {'now' if is_new else 'already'}.", True
+        if account is not None:
+            channel, sender = account
+            standing = await self._people.standing(Address(channel, channel, sender, "direct"), Sender(sender))
+            level = standing.level or Level.GUEST
+            if standing.level is None:
+                await self._people.give(channel, sender, level, "")
+            return (
+                f"{channel}:{sender} is a {level.name.lower()}{' now' if standing.level is None else ' already'}.",
+                True,
+            )
+        return trouble, False
+
+    async def deny(self, words: str, at: Address) -> tuple[str, bool]:
+        """End a code, keep a group out and leave it where that is possible, or block an account."""
+        if words and (request := await self._pairing.deny(words)) is not None:
+            return f"The code of {_who(request)} is void.", True
+        group, account, trouble = await self._meant(words, at, "deny")
+        if group is not None:
+            was = await self._groups.forget(*group)
+            place = Address(group[0], group[1], group[2], "group")
+            if await self._gate.answers_in(place):
+                return BY_SETTINGS, False
+            if words:
+                await self._leave(await self._people.newest(place))
+            return (ENDED_HERE if was and not words else f"I don't answer in {group[2]}."), True
+        if account is not None:
+            channel, sender = account
+            standing = await self._people.standing(Address(channel, channel, sender, "direct"), Sender(sender))
+            if standing.level is Level.OWNER:
+                return f"{channel}:{sender} is an owner. {BY_SETTINGS}", False
+            await self._people.block(channel, sender, "")
+            return f"{channel}:{sender} is not heard any more. /allow {channel}:{sender} ends that.", True
+        return trouble, False
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    async def _meant(
+        self, words: str, at: Address, name: str
+    ) -> tuple[tuple[str, str, str] | None, tuple[str, str] | None, str]:
+        """The group, or the account, that ``words`` name; else what is wrong with them."""
+        if not words:
+            if at.kind == "direct":
+                return None, None, USAGE.format(name=name)
+            first = await self._people.canonical(at)
+            return (at.channel, at.account, at.parent or first.chat), None, ""
+        first_word, _, rest = words.partition(" ")
+        if rest.strip():
+            kinds = {account: channel for channel, account in self._adapters if channel != "terminal"}
+            if first_word not in kinds:
+                return None, None, NO_CHANNEL.format(name=one_line(first_word, 40), names=", ".join(kinds) or "none")
+            place = Address(kinds[first_word], first_word, rest.strip(), "group")
+            return (place.channel, place.account, (await self._people.canonical(place)).chat), None, ""
+        channel, colon, sender = first_word.partition(":")
+        if not (colon and channel and sender) or channel not in {kind for kind, _ in self._adapters}:
+            return None, None, USAGE.format(name=name)
+        return None, (channel, sender), ""
+
+    async def _tell_of_group(self, event: Membership, turn: str, *, has_left: bool) -> None:
+        address = event.address
+        by = one_line(event.sender.name or event.sender.id, 60)
+        words = f"{by} ({address.channel}:{event.sender.id}) added me to the {address.kind} {address.chat}"
+        if has_left:
+            await self._tell_owners(f"{turn}/owners", f"{words}, which I may not answer in: I left it.", ())
+            return
+        answers = (
+            Button("Answer there", f"/allow {address.account} {address.chat}"),
+            Button("Leave it", f"/deny {address.account} {address.chat}"),
+        )
+        await self._tell_owners(f"{turn}/owners", f"{words}, where I may not answer.", answers)
+
+    async def _tell_owners(self, turn: str, words: str, answers: tuple[Button, ...]) -> None:
+        """Say it to each owner who ever wrote directly and is an owner still. The commands stand there to be read."""
+        fit = all(len(button.data.encode()) <= MOST_BYTES for button in answers)
+        listed = "\n".join(f"{button.label}: {button.data}" for button in answers)
+        parts = []
+        for address, sender in await self._owners():
+            has_buttons = fit and self._adapters[address.channel, address.account].capabilities.buttons
+            text = words if has_buttons or not answers else f"{words}\n\n{listed}"
+            rows = tuple((button,) for button in answers) if has_buttons else ()
+            parts.append(Part(address, FormattedText(text), buttons=rows))
+            log.debug("owner.told", channel=address.channel, sender=sender)
+        if parts:
+            await self._outbox.put(turn, parts)
+
+    async def _owners(self) -> list[tuple[Address, str]]:
+        found = []
+        for sender, written in await self._state.rows("SELECT sender, address FROM owner_doors ORDER BY rowid"):
+            address = unpacked(written)
+            if (address.channel, address.account) not in self._adapters:
+                continue
+            if (await self._people.standing(address, Sender(sender))).level is Level.OWNER:
+                found.append((address, sender))
+        return found
+
+    async def _leave(self, address: Address) -> None:
+        adapter = self._adapters[address.channel, address.account]
+        if isinstance(adapter, Leaver):
+            await adapter.leave(address)
+
+
+def _who(request: PairingRequest) -> str:
+    """The account, and the name in one harmless line: names are chosen by whoever asks, ids are not."""
+    account, name = f"{request.channel}:{request.sender}", one_line(request.name, 40)
+    return f"{name} ({account})" if name else account
+
+
+def _choices(request: PairingRequest) -> tuple[Button, ...]:
+    return (
+        Button("Let in as a guest", f"/approve {request.code}"),
+        Button("Let in as a member", f"/approve {request.code} member"),
+        Button("No", f"/deny {request.code}"),
+    )
+
+
+def _pairing_turn(message: Message) -> str:
+    """The outbox's turn of a pairing code: the same for a replay of ``message``."""
+    address = message.address
+    return "/".join(("pairing", address.channel, address.account, address.chat, message.id))

@@ -1,0 +1,68 @@
+"""``limpet allow`` and ``limpet deny``: at the machine, beside a running hub or without one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bot.cli.conftest import Limpet
+
+TELEGRAM = '[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n'
+ASK = ("route", "explain", "--channel", "telegram", "--sender", "7")
+
+
+def test_an_account_is_let_in_and_blocked_and_let_in_again(limpet: Limpet) -> None:
+    limpet.home.config.write_text(TELEGRAM, "utf-8")
+    assert "gets a pairing code" in limpet(*ASK).out
+    assert limpet("allow", "telegram:7", "--member").out == "telegram:7 is a member now.\n"
+    assert limpet(*ASK, "--json").data["route"]["level"] == "member"
+    assert limpet("deny", "telegram:7").code == 0
+    assert "the sender is blocked" in limpet(*ASK).out
+    assert limpet("pairing", "list", "--json").data["people"][0]["level"] == "blocked"
+    assert "blocked" in limpet("pairing", "list").out
+    assert limpet("allow", "telegram:7").code == 0
+    assert limpet(*ASK, "--json").data["route"]["level"] == "guest"
+
+
+def test_a_group_is_answered_and_then_no_more(limpet: Limpet) -> None:
+    limpet.home.config.write_text(TELEGRAM, "utf-8")
+    asked = (*ASK, "--chat", "-5", "--group", "--mention")
+    assert "not in the list of groups" in limpet(*asked).out
+    assert limpet("allow", "--group", "telegram:-5").out == "-5 is answered on channels.telegram now.\n"
+    assert limpet(*asked).code == 0
+    assert limpet("allow", "--group", "telegram:-5", "--json").data["new"] is False
+    assert limpet("deny", "--group", "telegram:-5").code == 0
+    assert "not in the list of groups" in limpet(*asked).out
+    limpet.home.config.write_text(TELEGRAM + 'groups = ["-5"]\n', "utf-8")
+    refused = limpet("deny", "--group", "telegram:-5")
+    assert refused.code == 1
+    assert "take it out there" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("allow",), "say who is let in"),
+        (("allow", "telegram:7", "--group", "telegram:-5"), "say who is let in"),
+        (("allow", "telegram:7", "--member", "--owner"), "exclude each other"),
+        (("allow", "--group", "telegram:-5", "--owner"), "a group has no level"),
+        (("allow", "ann"), "is no account"),
+        (("allow", "telegram:@ann"), "is no account"),
+        (("deny", "telegrm:7"), "did you mean 'telegram'"),
+        (("deny", "--group", "telegram"), "is no group"),
+        (("deny", "--group", "work:-5"), "no section of [channels] is called 'work'"),
+    ],
+)
+def test_what_names_nobody_changes_nothing(limpet: Limpet, words: tuple[str, ...], said: str) -> None:
+    limpet.home.config.write_text(TELEGRAM, "utf-8")
+    refused = limpet(*words)
+    assert refused.code == 2
+    assert said in refused.err
+    assert limpet("pairing", "list", "--json").data["people"] == []
+
+
+def test_an_owner_of_the_settings_is_not_blocked(limpet: Limpet) -> None:
+    limpet.home.config.write_text('owners = ["telegram:7"]\n' + TELEGRAM, "utf-8")
+    refused = limpet("deny", "telegram:7")
+    assert refused.code == 1
+    assert "take it out of owners" in refused.err
+    assert limpet(*ASK, "--json").data["route"]["level"] == "owner"
