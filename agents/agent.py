@@ -174,7 +174,7 @@ class Agent:
             yield _as_said(Answered(text, None, enclosed=enclosed(mine, question.turn)), question)
             return
         model = self.model()
-        for happened in () if mine else await self._begun(question, model):
+        for happened in await (self._resumed(question, model) if mine else self._begun(question, model)):
             yield happened
         stream, is_kept, is_foreign, later = SpokenStream(), False, False, dict[str, Question]()
         self._busy.add(question.session)
@@ -259,6 +259,20 @@ class Agent:
         self._keep(question, question.turn, model)
         return happened
 
+    async def _resumed(self, question: Question, model: Model | None) -> list[Event]:
+        """Make durable what came since the turn was cut off: it goes on with that."""
+        came = await question.arrivals()
+        known = self._joined(question)
+        new = [each for each in came if each.turn not in known]
+        for each in new:
+            self._keep(each, question.turn, model)
+        return [Steered(UserMessage(each.text, each.images), each.turn) for each in new]
+
+    def _joined(self, question: Question) -> dict[str, str]:
+        """What joined the turn so far: the words, by the turn of their own that they came with."""
+        mine = (entry.body for entry in self.transcript(question.session).entries() if entry.turn == question.turn)
+        return {str(body["source"]): str(body.get("text", "")) for body in mine if body.get("source")}
+
     def _due(self, last: Entry) -> Literal["idle", "daily"] | None:
         try:
             return self.resets.due(datetime.fromisoformat(last.at), self.clock(), self.zone())
@@ -282,7 +296,8 @@ class Agent:
     def _without_tools(self, model: Model | None, question: Question, last: str) -> AsyncGenerator[Event, None]:
         from agents import guided, notebook  # what it takes to tell a wish; a model with tools never needs it
 
-        text, scope, turn, came = question.text, question.scope, question.turn, question.quotations
+        text = "\n\n".join([question.text, *self._joined(question).values()])
+        scope, turn, came = question.scope, question.turn, question.quotations
         among_others = question.sender is not None
         if model is None:
             return notebook.answer(text, self.memory, scope, turn, last, came, among_others=among_others)
@@ -299,7 +314,7 @@ class Agent:
             came = await question.arrivals()
             if not came:
                 return ()
-            known = {str(e.body.get("source", "")) for e in session.transcript.entries() if e.turn == question.turn}
+            known = self._joined(question)
             new = [each for each in came if each.turn not in known]
             later.update((each.turn, each) for each in new)
             return [Arrival(UserMessage(each.text, each.images), each.turn) for each in new]
@@ -313,7 +328,7 @@ class Agent:
         if model is None or not model.uses_tools:
             return None
         transcript = self.transcript(thread.session)
-        if thread not in self._open:
+        if thread not in self._open or self._open[thread].model is not model:  # a person may choose another meanwhile
             self._open[thread] = Session(
                 self.name,
                 self.workspace,

@@ -291,6 +291,10 @@ class Door:
         await (await self._accept)(Message(f"{person}-{number}", address, Sender(person), text, datetime.now(UTC)))
         await self._answered[person].wait()
 
+    async def ready(self) -> None:
+        """Messages are taken."""
+        await self._accept
+
     async def run(self, accept: Accept) -> None:
         self._accept.set_result(accept)
         await asyncio.Event().wait()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -31,11 +31,12 @@ from bot.choices import Choices
 from bot.clock import now
 from bot.gate import Gate
 from bot.groups import Groups
-from bot.health import HealthBoard
+from bot.health import HealthBoard, ModelHealth
 from bot.hindrance import Hindrance
 from bot.housekeeping import Housekeeping
 from bot.inbox import SqliteInbox
 from bot.instance import Instances
+from bot.limits import Limits
 from bot.media import Media
 from bot.metering import Metered, transcribed
 from bot.models import Chosen, model_of, prices_of, small_model_of, transcriber_of
@@ -48,6 +49,7 @@ from bot.queueing import Queues
 from bot.reception import Reception
 from bot.roster import Roster
 from bot.state import State
+from bot.switching import Switch
 from bot.told import Told
 from bot.turns import Turns
 from bot.usage import Ledger
@@ -131,13 +133,17 @@ class Hub:
     ) -> AsyncIterator[Hub]:
         """Open the state and the parts around ``adapters``; all of it is closed at the end of the block."""
         chosen: dict[str, Chosen] = {}
+        answers = ModelHealth()
+
+        def metered(model: Model, agent: str) -> Model:
+            return Metered(model, ledger, agent, health=answers)
 
         def model(agent: str) -> Model | None:
-            chosen[agent] = model_of(agent, settings, home, metered=partial(Metered, ledger=ledger, agent=agent))
+            chosen[agent] = model_of(agent, settings, home, metered=partial(metered, agent=agent))
             return chosen[agent].model
 
         def small(agent: str) -> Model | None:
-            return small_model_of(settings, home, metered=partial(Metered, ledger=ledger, agent=agent))
+            return small_model_of(settings, home, metered=partial(metered, agent=agent))
 
         by_account = {(adapter.channel, adapter.account): adapter for adapter in adapters}
         instances = Instances(home.state / "instances")
@@ -145,6 +151,7 @@ class Hub:
             async with (
                 State.open(home.database) as state,
                 Roster.open(settings, home, model=model, small=small, clock=clock, watch=watch) as roster,
+                AsyncExitStack() as stack,
             ):
                 people = People(
                     state,
@@ -194,7 +201,7 @@ class Hub:
                     by_account,
                     admit=gate.admit,
                     admission=admission,
-                    agent=roster.get,
+                    models=Switch(settings, home, stack, roster=roster.get, choices=choices, metered=metered),
                     locks=home.state / "sessions",
                     ledger=ledger,
                     media=Media(settings.media, transcribe),
@@ -202,8 +209,9 @@ class Hub:
                     overheard=overheard,
                     outgoing=outgoing,
                     queues=queues,
+                    choices=choices,
                     streams=settings.streams(),
-                    advice=lambda name: chosen[name].notice if chosen[name].model is None else None,
+                    advice=lambda name: chosen[name].notice if name in chosen and chosen[name].model is None else None,
                 )
                 yield cls(
                     by_account,
@@ -218,17 +226,16 @@ class Hub:
                         overheard=overheard,
                         turns=turns,
                         hindrance=hindrance,
+                        limits=Limits(settings.limits.per_sender, settings.limits.per_chat, clock),
                     ),
                     inbox=inbox,
                     outbox=outbox,
                     turns=turns,
-                    health=HealthBoard(state, adapters, clock),
+                    health=HealthBoard(state, adapters, clock, answers),
                     roster=roster,
                     chosen=chosen,
                     told=Told(home.state / "told.json"),
-                    housekeeping=Housekeeping(
-                        settings, home, roster.open_agents, last_turn=turns.last_turn, clock=clock
-                    ),
+                    housekeeping=Housekeeping(settings, home, roster, talked=lambda: turns.talked(), clock=clock),
                     is_alive=instances.is_alive,
                     state=state,
                 )

@@ -73,7 +73,7 @@ class Asking:
             images=tuple(image for one in (first, *further) for image in one.images),
             arrivals=self._arrivals,
         )
-        if item.tries > 1:
+        if item.is_begun:
             return asked
         heard = await self._overheard.of(self._route.session)
         self.heard = heard.last
@@ -136,12 +136,15 @@ def _summary(left_out: LeftOut) -> list[str]:
         return []
     named = left_out.own[-MOST_NAMED:]
     first = "; ".join(f'"{one_line(text, LONGEST_WORDS)}"' for text in named)
-    which = "They began" if len(named) == len(left_out.own) else f"The last {len(named)} of them began"
-    return [f"[{_counted(len(left_out.own))} of mine before this left out, since too many waited. {which}: {first}]"]
+    begun = "It began" if len(left_out.own) == 1 else "They began"
+    which = begun if len(named) == len(left_out.own) else f"The last {len(named)} of them began"
+    return [
+        f"[{_counted(len(left_out.own), ' of mine before this')} left out, since too many waited. {which}: {first}]"
+    ]
 
 
-def _counted(number: int) -> str:
-    return "1 message was" if number == 1 else f"{number} messages were"
+def _counted(number: int, which: str = "") -> str:
+    return f"1 message{which} was" if number == 1 else f"{number} messages{which} were"
 
 
 def _name(message: Message) -> str:

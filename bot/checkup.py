@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from bot.health import Finding
 from bot.refusals import MEND_DAMAGE
 from bot.salvage import damage
+from bot.state import BACKUP_DAYS, State, backups
 from bot.version import VERSION
 from workspaces.database import DatabaseError, has_vectors, loads_extensions, sqlite
 from workspaces.installation import install_package
@@ -23,7 +24,6 @@ from workspaces.installation import install_package
 if TYPE_CHECKING:
     from bot.home import Home
     from bot.settings import Settings
-    from bot.state import State
 
 AHEAD = timedelta(minutes=5)
 """How far in the future something may be that was written before now."""
@@ -109,13 +109,24 @@ def _damage(path: Path) -> str | None:
         return None
 
 
+def kept(home: Home) -> list[Finding]:
+    """The copies of the state from before upgrades, for one who wants to go back."""
+    return [
+        Finding(f"{copy} is the state from before an upgrade", f"it goes {BACKUP_DAYS} days after that; or: rm {copy}")
+        for copy in backups(home.database)
+    ]
+
+
 async def clock(state: State, now: datetime) -> list[Finding]:
     """That this machine's clock has gone back, or was ahead before: what waits for a time would wait for long."""
     row = await state.row(
         "SELECT max(at) FROM (SELECT max(received_at) AS at FROM inbox UNION ALL SELECT max(created_at) FROM outbox"
         " UNION ALL SELECT max(changed_at) FROM health)"
     )
-    last = datetime.fromisoformat(row[0]) if row and row[0] else now
+    try:
+        last = datetime.fromisoformat(row[0]) if row and row[0] else now
+    except ValueError:  # no row of ours
+        last = now
     if last - now <= AHEAD:
         return []
     what = f"the clock of this machine says {now:%Y-%m-%d %H:%M} UTC, and something was stored {last:%Y-%m-%d %H:%M}"
@@ -128,8 +139,8 @@ async def given_up(state: State, now: datetime) -> list[Finding]:
 
     return [
         Finding(
-            f"a message to {one.account} of {one.received_at[:16].replace('T', ' ')} UTC (chat {one.chat}) was set aside: "
-            "three turns on it failed",
+            f"a message to {one.account} (chat {one.chat}) of {one.received_at[:16].replace('T', ' ')} UTC was set "
+            "aside: three turns on it failed",
             f"see the log for {one.turn} (limpet where), and say it another way",
         )
         for one in await set_aside(state, now - SINCE)

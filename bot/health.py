@@ -128,18 +128,44 @@ class ChannelHealth:
     heard_at: str | None
 
 
-class HealthBoard:
-    """Writes what the adapters report, when it changes."""
+MODEL = "model"
+"""Stands for the channel in the rows of models, whose name is the account."""
 
-    def __init__(self, state: State, adapters: Sequence[Adapter], clock: Callable[[], datetime]) -> None:
+
+class ModelHealth:
+    """How each model did when it was last asked, by name: told by whoever asks them, and kept in memory only."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Health] = {}
+
+    def answered(self, model: str) -> None:
+        self.by_name[model] = Health("connected")
+
+    def failed(self, model: str, why: str) -> None:
+        """``why`` is one sentence for a person, with the mend."""
+        self.by_name[model] = Health("failed", why)
+
+
+class HealthBoard:
+    """Writes what the adapters report, and how the models did, when it changes."""
+
+    def __init__(
+        self,
+        state: State,
+        adapters: Sequence[Adapter],
+        clock: Callable[[], datetime],
+        models: ModelHealth | None = None,
+    ) -> None:
         self._state = state
         self._adapters = adapters
         self._clock = clock
+        self._models = models or ModelHealth()
         self._written: dict[tuple[str, str], Health] = {}
         self._is_stale = False
 
     async def keep(self) -> None:
         """Until cancelled."""
+        await self._forget_models()
         while True:
             await self.refresh()
             await asyncio.sleep(PERIOD_SECONDS)
@@ -148,7 +174,9 @@ class HealthBoard:
         """Write what changed, now. Never fails: on a full disk what is shown may be old, and the channels go on."""
         try:
             for adapter in self._adapters:
-                await self._write(adapter, adapter.health)
+                await self._write(adapter.channel, adapter.account, adapter.health)
+            for name, health in list(self._models.by_name.items()):
+                await self._write(MODEL, name, health)
             self._is_stale = False
         except sqlite().OperationalError as error:
             if not self._is_stale:  # said once, as long as it lasts
@@ -165,10 +193,16 @@ class HealthBoard:
         with suppress(sqlite().OperationalError):
             for adapter in self._adapters:
                 if adapter.health.state != "failed":
-                    await self._write(adapter, Health("stopped"))
+                    await self._write(adapter.channel, adapter.account, Health("stopped"))
 
-    async def _write(self, adapter: Adapter, health: Health) -> None:
-        key = (adapter.channel, adapter.account)
+    async def _forget_models(self) -> None:
+        """What was said of them before the start says nothing of now."""
+        with suppress(sqlite().OperationalError):
+            async with self._state.transaction() as db:
+                await db.execute("DELETE FROM health WHERE channel = ?", (MODEL,))
+
+    async def _write(self, channel: str, account: str, health: Health) -> None:
+        key = (channel, account)
         if (before := self._written.get(key)) is not None and _is_same(before, health):
             return
         async with self._state.transaction() as db:
@@ -199,9 +233,17 @@ def _is_same(before: Health, after: Health) -> bool:
 
 
 async def read_health(state: State) -> list[ChannelHealth]:
-    """The board, by channel and account."""
+    """What the board says of the channels, by channel and account."""
     rows = await state.rows(
         "SELECT channel, account, state, detail, last_in, last_out, changed_at, reconnects, heard_at FROM health"
-        " ORDER BY channel, account"
+        " WHERE channel <> ? ORDER BY channel, account",
+        MODEL,
     )
     return [ChannelHealth(*row) for row in rows]
+
+
+async def failing_models(state: State) -> list[tuple[str, str, str]]:
+    """Of each model that failed when it was last asked, its name, why, and since when (ISO 8601)."""
+    return await state.rows(
+        "SELECT account, detail, changed_at FROM health WHERE channel = ? AND state = 'failed' ORDER BY account", MODEL
+    )

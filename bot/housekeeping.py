@@ -15,12 +15,13 @@ import structlog
 
 from agents.curation import curate
 from bot.metering import keeper, refusal
+from bot.roster import zone_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agents.agent import Agent
     from bot.home import Home
+    from bot.roster import Roster
     from bot.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -31,22 +32,23 @@ IDLE = timedelta(minutes=30)
 
 
 class Housekeeping:
-    """``agents`` are those that are open, by name; ``last_turn`` says when each was last talked to, None for never."""
+    """``talked`` says which agents were talked to since the start, each with when it last was."""
 
     def __init__(
         self,
         settings: Settings,
         home: Home,
-        agents: Mapping[str, Agent],
+        roster: Roster,
         *,
-        last_turn: Callable[[str], datetime | None],
+        talked: Callable[[], Mapping[str, datetime]],
         clock: Callable[[], datetime],
     ) -> None:
         self._settings = settings
         self._home = home
-        self._agents = agents
-        self._last_turn = last_turn
+        self._roster = roster
+        self._talked = talked
         self._clock = clock
+        self._done: dict[str, datetime] = {}
 
     async def keep(self) -> None:
         """Look now and then until cancelled."""
@@ -56,25 +58,32 @@ class Housekeeping:
 
     async def look(self) -> None:
         """Do what is due. Raises nothing: a fault is logged, and the next day is another try."""
-        for name, agent in list(self._agents.items()):
-            last = self._last_turn(name)
-            if not self._settings.agent(name).curate or last is None or self._clock() - last < IDLE:
+        for name, last in list(self._talked().items()):
+            if not self._settings.agent(name).curate or self._clock() - last < IDLE or self._done.get(name) == last:
                 continue
             try:
-                await self._curate(agent)
+                if await asyncio.create_task(self._curate(name)):  # it is kept open as long as this task runs
+                    self._done[name] = last
             except Exception:
                 log.exception("curation.failed", agent=name)
+        await self._roster.close_idle()
 
-    async def _curate(self, agent: Agent) -> None:
-        now, zone, mark = self._clock(), agent.zone(), self._home.curated(agent.name)
+    async def _curate(self, name: str) -> bool:
+        """Whether there is nothing more to do until somebody talks to the agent again."""
+        now, mark = self._clock(), self._home.curated(name)
+        zone = zone_of(name, self._settings, self._home)()
         today = now.astimezone(zone).date().isoformat()
         if await asyncio.to_thread(_said, mark) == today:
-            return
+            return False
+        agent = await self._roster.get(name)
         model = keeper(agent)
-        if model is None or not model.uses_tools or await refusal(model):
-            return
+        if model is None or not model.uses_tools:
+            return True
+        if await refusal(model):
+            return False
         await asyncio.to_thread(mark.write_text, f"{today}\n", "utf-8")
         await curate(model, agent.memory, now, zone=zone)
+        return True
 
 
 def _said(mark: Path) -> str:

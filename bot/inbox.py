@@ -11,9 +11,12 @@ import functools
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+import structlog
 
 from adapters.message import Address, Edited, Message, Part
 from bot import overheard
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from bot.state import State
 
 
+log = structlog.get_logger(__name__)
+
 MOST_TRIES = 3
 """Turns begun on one message; the next only apologises."""
 
@@ -38,14 +43,16 @@ LONGEST_WORDS = 60
 class Item:
     """One accepted message. ``turn`` is stable across restarts; ``tries`` counts turns begun, this one included.
 
-    ``message`` is the whole of what was sent as one, and ``further`` are the wholes that are answered with it, in
-    order; ``pieces`` are what all that came in, this first one included, when that is more than one.
+    ``is_begun``: a turn was begun on it before, so that the transcript of its session may have it. ``message`` is the
+    whole of what was sent as one, and ``further`` are the wholes that are answered with it, in order; ``pieces`` are
+    what all that came in, this first one included, when that is more than one.
     """
 
     turn: str
     session: str
     message: Message
     tries: int
+    is_begun: bool = False
     pieces: tuple[Item, ...] = ()
     further: tuple[Item, ...] = ()
 
@@ -86,13 +93,23 @@ def _messages() -> TypeAdapter[Message]:
     return TypeAdapter(Message)
 
 
-_ITEMS = "SELECT turn, session, event, tries, received_at FROM inbox WHERE"
+_COLUMNS = "turn, session, event, tries, begun, received_at"
+_ITEMS = f"SELECT {_COLUMNS} FROM inbox WHERE"  # noqa: S608 - constants
 _WAITING = "session = ? AND owner = ? AND joins IS NULL AND NOT done"
 
 
 def _item(row: Sequence[Any]) -> Item:
-    turn, session, event, tries, _ = row
-    return Item(turn, session, _messages().validate_json(event), tries)
+    turn, session, event, tries, begun, _ = row
+    return Item(turn, session, _messages().validate_json(event), tries, bool(begun))
+
+
+def _items(rows: Iterable[Sequence[Any]]) -> list[Item]:
+    """Those that can be read; another is set aside when its turn has come (``SqliteInbox.due``)."""
+    found = []
+    for row in rows:
+        with suppress(ValueError):
+            found.append(_item(row))
+    return found
 
 
 async def _one_by_one(address: Address, session: str) -> Queue:  # noqa: ARG001 - the same everywhere
@@ -133,14 +150,14 @@ class SqliteInbox:
 
     async def put(self, message: Message, session: str) -> bool:
         """Store ``message`` durably; False when it was stored before (a replay is a no-op)."""
-        address, now = message.address, self._clock().isoformat()
+        address, now, turn = message.address, self._clock().isoformat(), self._new_turn()
         async with self._state.transaction() as db:
             cursor = await db.execute(
                 "INSERT OR IGNORE INTO inbox"
                 " (turn, channel, account, chat, message, session, event, owner, received_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    self._new_turn(),
+                    turn,
                     address.channel,
                     address.account,
                     address.chat,
@@ -156,21 +173,23 @@ class SqliteInbox:
                 (now, address.channel, address.account),
             )
         await self._state.durable()
-        return cursor.rowcount == 1
+        if is_new := cursor.rowcount == 1:
+            log.info("message.accepted", turn=turn, channel=address.channel, account=address.account)
+        return is_new
 
     async def crowd_out(self, session: str, most: int) -> list[Item]:
         """Drop what waits in ``session`` beyond ``most`` messages: the oldest of whoever has the most waiting there.
 
         Durable on return, and kept for ``left_out``. Returns them as they came, each of their pieces.
         """
-        waiting = f"{_WAITING} AND NOT tries"
+        waiting = f"{_WAITING} AND NOT begun"
         dropped: list[Item] = []
         async with self._state.transaction() as db:
             count = f"SELECT count(*) FROM inbox WHERE {waiting}"  # noqa: S608 - constants
             if (await db.execute_fetchall(count, (session, self._owner)))[0][0] <= most:
                 return []
             rows = await db.execute_fetchall(f"{_ITEMS} {waiting} ORDER BY id", (session, self._owner))
-            items = list(map(_item, rows))
+            items = _items(rows)
             left = wholes([item.message for item in items])
             while len(left) > most:
                 crowd = Counter(items[whole[0]].message.sender.id for whole in left)
@@ -214,15 +233,26 @@ class SqliteInbox:
         row = await self._state.row(f"{_ITEMS} {_WAITING} ORDER BY id LIMIT 1", session, self._owner)
         if row is None:
             return None
-        first = _item(row)
+        try:
+            first = _item(row)
+        except ValueError as error:  # of a damaged disk, or a version that wrote something else
+            await self._set_aside(row[0], str(error))
+            return await self.due(session)
         queue = await self._queue(first.message.address, session)
-        if first.tries or not gap(first.message, queue):
+        if first.is_begun or not gap(first.message, queue):
             return 0.0
         rows = await self._state.rows(f"{_ITEMS} {_WAITING} ORDER BY id", session, self._owner)
-        messages = [_item(row).message for row in rows]
+        waiting = [(item.message, row[-1]) for row in rows for item in _items([row])]
+        messages = [message for message, _ in waiting]
         last = [0, *(index + 1 for index in belonging(messages[0], messages[1:], queue))][-1]
-        since = (self._clock() - datetime.fromisoformat(rows[last][-1])).total_seconds()
+        since = (self._clock() - datetime.fromisoformat(waiting[last][1])).total_seconds()
         return max(0.0, gap(messages[last], queue) - max(0.0, since))
+
+    async def _set_aside(self, turn: str, why: str) -> None:
+        """Give up a message that can't be read, as one on which too many turns failed. Its row stays, for a look."""
+        log.error("message.unreadable", turn=turn, reason=why)
+        async with self._state.transaction() as db:
+            await db.execute("UPDATE inbox SET done = 1, tries = ? WHERE turn = ? AND NOT done", (MOST_TRIES + 1, turn))
 
     async def claim(self, session: str) -> Item | None:
         """The oldest unanswered message of a session, its ``tries`` raised; None when there is none.
@@ -231,39 +261,36 @@ class SqliteInbox:
         """
         oldest = f"UPDATE inbox SET tries = tries + 1 WHERE id = (SELECT id FROM inbox WHERE {_WAITING} ORDER BY id"  # noqa: S608 - constants
         async with self._state.transaction() as db:
-            rows = await db.execute_fetchall(
-                f"{oldest} LIMIT 1) RETURNING turn, session, event, tries, received_at", (session, self._owner)
-            )
+            rows = await db.execute_fetchall(f"{oldest} LIMIT 1) RETURNING {_COLUMNS}", (session, self._owner))
             if not rows:
                 return None
             item = _item(rows[0])
             queue = await self._queue(item.message.address, session)
-            if item.tries == 1 and (gap(item.message, queue) or queue.mode == "collect"):
-                await self._gather(db, item, queue)
+            if not item.is_begun:
+                await db.execute("UPDATE inbox SET begun = 1 WHERE turn = ?", (item.turn,))
+                if gap(item.message, queue) or queue.mode == "collect":
+                    await self._gather(db, item, queue)
             rest = await db.execute_fetchall(f"{_ITEMS} joins = ? AND NOT done ORDER BY id", (item.turn,))
-            return _whole([item, *map(_item, rest)])
+            return _whole([item, *_items(rest)])
 
     async def _gather(self, db: Any, first: Item, queue: Queue) -> None:
-        """Note what else waits that is answered as one with ``first``: only before a turn was begun on it."""
+        """Note what else waits that is answered as one with ``first``, on which no turn was begun before."""
         rows = await db.execute_fetchall(
             f"{_ITEMS} {_WAITING} AND turn <> ? ORDER BY id", (first.session, self._owner, first.turn)
         )
-        later = list(map(_item, rows))
+        later = _items(rows)
         for index in belonging(first.message, [item.message for item in later], queue):
             await db.execute("UPDATE inbox SET joins = ? WHERE turn = ?", (first.turn, later[index].turn))
 
     async def enter(self, item: Item) -> None:
         """``item`` entered a turn that is running: as one that a turn was begun on, it can't be dropped or changed."""
         async with self._state.transaction() as db:
-            await db.execute("UPDATE inbox SET tries = 1 WHERE turn = ? AND NOT tries", (item.turn,))
+            await db.execute("UPDATE inbox SET begun = 1 WHERE turn = ?", (item.turn,))
 
     async def put_back(self, item: Item) -> None:
-        """A turn on it was cut off, which is no fault of it: the try doesn't count. That it was begun stays known."""
+        """A turn on it was cut off, which is no fault of it: the try doesn't count."""
         async with self._state.transaction() as db:
-            await db.execute(
-                "UPDATE inbox SET tries = max(1, tries - 1) WHERE turn = ? AND NOT done",
-                (item.turn,),
-            )
+            await db.execute("UPDATE inbox SET tries = tries - 1 WHERE turn = ? AND NOT done", (item.turn,))
 
     async def following(self, item: Item) -> list[Item]:
         """What waits in the session behind ``item``, oldest first."""
@@ -273,7 +300,7 @@ class SqliteInbox:
             self._owner,
             item.turn,
         )
-        return list(map(_item, rows))
+        return _items(rows)
 
     async def done(
         self, item: Item, parts: Sequence[Part], joined: Sequence[Item] = (), heard: int = 0, left_out: int = 0
@@ -305,7 +332,8 @@ class SqliteInbox:
         """
         async with self._state.transaction() as db:
             cursor = await db.execute(
-                "UPDATE inbox SET session = ?, tries = tries - 1 WHERE turn = ? AND NOT done", (session, item.turn)
+                "UPDATE inbox SET session = ?, tries = tries - 1, begun = 0 WHERE turn = ? AND NOT done",
+                (session, item.turn),
             )
             await db.execute("UPDATE inbox SET session = ? WHERE joins = ? AND NOT done", (session, item.turn))
             if item.message.address.kind == "direct":  # all that was dropped there was said by the same person
@@ -324,7 +352,7 @@ class SqliteInbox:
         async with self._state.transaction() as db:
             rows = await db.execute_fetchall(
                 f"{_ITEMS} channel = ? AND account = ? AND chat = ? AND message = ?"
-                " AND joins IS NULL AND NOT done AND NOT tries",
+                " AND joins IS NULL AND NOT done AND NOT begun",
                 (address.channel, address.account, address.chat, message),
             )
             if text is None:
@@ -333,7 +361,7 @@ class SqliteInbox:
                     " WHERE channel = ? AND account = ? AND chat = ? AND message = ? AND dropped",
                     (address.channel, address.account, address.chat, message),
                 )
-            for item in map(_item, rows):
+            for item in _items(rows):
                 if text is None:
                     await self._close(db, item.turn)
                 else:
@@ -343,13 +371,18 @@ class SqliteInbox:
             await self._state.durable()
         return bool(rows)
 
-    async def give_up(self, session: str, sender: str | None) -> list[Item]:
-        """End what ``sender`` (None: anyone) has waiting in a session, durably unanswered; returns it, oldest first."""
+    async def give_up(self, session: str, sender: str | None, before: str | None = None) -> list[Item]:
+        """End what ``sender`` (None: anyone) has waiting in a session, durably unanswered; returns it, oldest first.
+
+        ``before`` is a turn: what was said after its message stays. None ends it all.
+        """
+        earlier = "" if before is None else "AND id < (SELECT id FROM inbox WHERE turn = ?) "
+        values = (session, self._owner) if before is None else (session, self._owner, before)
         async with self._state.transaction() as db:
             rows = await db.execute_fetchall(
-                f"{_ITEMS} session = ? AND owner = ? AND NOT done ORDER BY id", (session, self._owner)
+                f"{_ITEMS} session = ? AND owner = ? AND NOT done {earlier}ORDER BY id", values
             )
-            theirs = [item for item in map(_item, rows) if sender in (None, item.message.sender.id)]
+            theirs = [item for item in _items(rows) if sender in (None, item.message.sender.id)]
             for item in theirs:
                 await self._close(db, item.turn)
             await self._forget(db, session, sender)

@@ -1,8 +1,9 @@
 """The log: JSON lines in the home's ``logs/limpet.log``, and lines for a person on stderr while a hub runs.
 
 Modules say ``structlog.get_logger(__name__)`` and nothing else; records of libraries that use ``logging`` arrive in the
-same places. Every line has secrets taken out, tracebacks included, as the last step before it is written. Nothing is
-configured until ``configure`` is called; before that, warnings go to stderr as Python does by itself.
+same places, with the ``turn`` that is bound while one runs. Every line has secrets taken out, tracebacks included, as
+the last step before it is written. Nothing is configured until ``configure`` is called; before that, warnings go to
+stderr as Python does by itself.
 """
 
 from __future__ import annotations
@@ -169,7 +170,10 @@ _OF_EVERY_RECORD = {*vars(logging.makeLogRecord({})), "taskName"}
 
 def _event_of(record: logging.LogRecord) -> EventDict:
     """A record of a library that uses ``logging``, as structlog would have made it."""
+    from structlog.contextvars import get_contextvars
+
     event = {
+        **get_contextvars(),
         "timestamp": _stamp(datetime.fromtimestamp(record.created, UTC)),
         "event": record.getMessage(),
         **{name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD},

@@ -21,6 +21,7 @@ from agents.transcription import TranscriptionFailed
 if TYPE_CHECKING:
     from agents.agent import Agent
     from agents.transcription import Transcriber
+    from bot.health import ModelHealth
     from bot.usage import Ledger
 
 NOT_TODAY = "I can't answer any more today. Please try again tomorrow."
@@ -30,12 +31,13 @@ NOT_TODAY = "I can't answer any more today. Please try again tomorrow."
 class Metered:
     """``model``, one and no chain, as ``agent`` has it. When the budget is spent a call fails as "billing", unmade."""
 
-    def __init__(self, model: Model, ledger: Ledger, agent: str) -> None:
+    def __init__(self, model: Model, ledger: Ledger, agent: str, health: ModelHealth | None = None) -> None:
         self.name, self.limits = model.name, model.limits
         self.uses_tools, self.sees_images = model.uses_tools, model.sees_images
         self._model = model
         self._ledger = ledger
         self._agent = agent
+        self._health = health
 
     async def refusal(self) -> str | None:
         """Why it may not be asked any more today, as a sentence for the owner; None when it may."""
@@ -50,6 +52,8 @@ class Metered:
         try:
             async with aclosing(self._model.stream(request)) as events:
                 async for event in events:
+                    if isinstance(event, Finished | Failed):
+                        self._tell(event)
                     if isinstance(event, Finished):
                         is_settled = True
                         await self._book(request, said, event.usage)
@@ -64,6 +68,15 @@ class Metered:
 
     async def close(self) -> None:
         await self._model.close()
+
+    def _tell(self, event: Finished | Failed) -> None:
+        """What the operator is to know of; a request that is too long, or refused for what it says, is none of that."""
+        if self._health is None:
+            return
+        if isinstance(event, Finished) or event.kind in ("overflow", "filtered"):
+            self._health.answered(self.name)
+        else:
+            self._health.failed(self.name, event.message)
 
     async def _book(self, request: Request, said: Sequence[str], counted: Usage) -> None:
         is_counted = counted.input or counted.output

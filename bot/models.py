@@ -115,6 +115,12 @@ def small_model_of(settings: Settings, home: Home, *, metered: Meter = _unmetere
     return _built(choices, home, metered)[0]
 
 
+def model_called(name: str, settings: Settings, home: Home) -> Model:
+    """The one model of that name, as the settings have it. Raises agents.errors.ModelError when it can't be built."""
+    choices = resolve_all(settings.models, Environment.of(home).variables, WeightsStore(home.models), (name,))
+    return _built(choices, home, _unmetered)[0]
+
+
 def prices_of(settings: Settings, home: Home) -> dict[str, Prices | None]:
     """What each model of the settings costs, by its name; None for one whose price is not known.
 

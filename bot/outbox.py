@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from adapters.adapter import Adapter, Settler
 from adapters.errors import Absent, AdapterError, Ambiguous, AuthFailed, ChatMoved, RateLimited, Rejected
@@ -126,15 +127,20 @@ class SqliteOutbox:
     async def show(self, turn: str, number: int, part: Part) -> str | None:
         """Send ``part`` as what there is so far of a part of that number; the id of its message, which is kept.
 
-        None where the platform gave none. Raises ``adapters.errors``: nothing is tried again.
+        Where a turn begins anew that showed it before, that message changes into it. None where the platform gave none.
+        Raises ``adapters.errors``: nothing is tried again.
         """
         address = await self._people.newest(part.address)
         adapter = self._adapters[address.channel, address.account]
+        shown = await self._state.row("SELECT message_id FROM shown WHERE turn = ? AND part = ?", turn, number)
+        if shown is not None:
+            await adapter.edit(_readdressed(part, address), shown[0])
+            return str(shown[0])
         receipt = await adapter.send(_readdressed(part, address), f"{turn}/{number}")
         if receipt.message_id is not None:
             async with self._state.transaction() as db:
                 await db.execute(
-                    "INSERT OR REPLACE INTO shown (turn, part, message_id, at) VALUES (?, ?, ?, ?)",
+                    "INSERT INTO shown (turn, part, message_id, at) VALUES (?, ?, ?, ?)",
                     (turn, number, receipt.message_id, self._clock().isoformat()),
                 )
         return receipt.message_id
@@ -203,7 +209,10 @@ class SqliteOutbox:
             theirs,
         )
         for row, turn, number, body, repeat, message_id in cut_off:
-            part = _parts().validate_json(body)
+            part = _readable(body)
+            if part is None:
+                await _give_up(db, row, turn)
+                continue
             if message_id is not None:  # an edit may be made twice
                 await db.execute("UPDATE outbox SET state = 'pending' WHERE id = ?", (row,))
             elif repeat and not isinstance(self._adapters[channel, account], Settler):
@@ -273,6 +282,10 @@ class SqliteOutbox:
             return False  # a channel that is not running here: the part waits for it
         if not await self._begin(row):
             return True  # it was never committed, or somebody else has it: look again
+        with bound_contextvars(turn=row.turn):  # as the lines of the turn itself
+            return await self._call(row, adapter)
+
+    async def _call(self, row: _Row, adapter: Adapter) -> bool:
         try:
             if row.message_id is not None:
                 await adapter.edit(row.part, row.message_id)
@@ -282,6 +295,7 @@ class SqliteOutbox:
         except AdapterError as error:
             return await self._refused(row, adapter, error)
         await self._finish(row, "sent", message_id=message_id)
+        log.info("part.sent", channel=row.channel, part=row.number)
         return True
 
     async def _begin(self, row: _Row) -> bool:
@@ -369,7 +383,11 @@ class SqliteOutbox:
             return None
         ahead = await self._state.row(f"{waiting} AND turn = ? AND part = ?", row[1], _ahead_of(row[2]))
         row_id, turn, number, channel, account, body, tries, message_id, since, repeat = ahead or row
-        part = _parts().validate_json(body)
+        part = _readable(body)
+        if part is None:
+            async with self._state.transaction() as db:
+                await _give_up(db, row_id, turn)
+            return await self._next(name)
         part = _readdressed(part, await self._people.newest(part.address))
         stored = datetime.fromisoformat(since)
         return _Row(row_id, turn, number, channel, account, part, tries, message_id, stored, bool(repeat))
@@ -412,6 +430,20 @@ class SqliteOutbox:
         await self._written(write)
         if row.part.files and self._outgoing is not None and not await self.unsent(row.turn):
             await asyncio.to_thread(self._outgoing.drop, row.turn)
+
+
+def _readable(body: str) -> Part | None:
+    """The part in ``body``; None for one of a damaged disk, or of a version that wrote something else."""
+    try:
+        return _parts().validate_json(body)
+    except ValueError:
+        return None
+
+
+async def _give_up(db: Any, row: int, turn: str) -> None:
+    """A part that can't be read has failed, or all behind it would wait for ever."""
+    log.error("part.unreadable", turn=turn)
+    await db.execute("UPDATE outbox SET state = 'failed', error = 'it can not be read' WHERE id = ?", (row,))
 
 
 async def _delivered(adapter: Adapter, row: _Row) -> Receipt:

@@ -20,9 +20,11 @@ from adapters.message import (
     Membership,
     Message,
     Moved,
+    Part,
     Pressed,
     Reacted,
 )
+from adapters.text import FormattedText
 from bot import commands
 from bot.access import Decision, Verdict
 from bot.queueing import PRESS
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from bot.gate import Gate
     from bot.hindrance import Hindrance
     from bot.inbox import SqliteInbox
+    from bot.limits import Limits
     from bot.outbox import SqliteOutbox
     from bot.overheard import Overheard
     from bot.people import People
@@ -59,6 +62,7 @@ class Reception:
         overheard: Overheard,
         turns: Turns,
         hindrance: Hindrance,
+        limits: Limits,
     ) -> None:
         self._adapters = adapters
         self._gate = gate
@@ -69,6 +73,7 @@ class Reception:
         self._overheard = overheard
         self._turns = turns
         self._hindrance = hindrance
+        self._limits = limits
 
     async def accept(self, event: Inbound) -> None:
         """Take one event. Raises only where it can't be stored now, so that the platform brings it again."""
@@ -112,6 +117,8 @@ class Reception:
                 await self._admission.ask_to_pair(message)
             case Decision.OVERHEAR:
                 await self._hear(message, verdict)
+            case Decision.ALLOW if (refusal := self._limits.refusal(message)) is not None:
+                await self._refuse(message, refusal)
             case Decision.ALLOW:
                 if verdict.level is Level.OWNER and message.address.kind == "direct":
                     await self._admission.owner_wrote(message.address, message.sender)
@@ -119,6 +126,14 @@ class Reception:
                     await self._said_again(message)
             case _:
                 assert_never(verdict.decision)
+
+    async def _refuse(self, message: Message, words: str) -> None:
+        """Say ``words`` of a message that is not read, "" for nothing more."""
+        address = message.address
+        log.warning("message.over_limit", channel=address.channel, account=address.account, chat=address.chat)
+        if words:
+            turn = "/".join(("limit", address.channel, address.account, address.chat, message.id))
+            await self._outbox.put(turn, [Part(address, FormattedText(words))])
 
     async def _hear(self, message: Message, verdict: Verdict) -> None:
         session = (await self._gate.explain(message, verdict)).route.session

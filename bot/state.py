@@ -2,8 +2,7 @@
 
 One SQLite file, WAL. What is committed survives the end of the process at once, and a power cut once ``durable`` was
 awaited: see docs/adr/0015. A file of an older version is copied before it is changed. The tables belong to the modules
-that use them (inbox, outbox, people, pairing, health,
-usage); this one knows only their shape.
+that use them (inbox, outbox, people, pairing, health, usage); this one knows only their shape.
 """
 
 from __future__ import annotations
@@ -119,6 +118,9 @@ CREATE INDEX outbox_sent ON outbox (channel, account, message_id) WHERE message_
 _QUEUES = """
 -- left out since too many waited: 'event' has its beginning until an answer knew of it
 ALTER TABLE inbox ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
+-- whether a turn was begun on it in this session, so that the transcript may have it
+ALTER TABLE inbox ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;
+UPDATE inbox SET begun = 1 WHERE tries;
 CREATE INDEX inbox_dropped ON inbox (session, id) WHERE dropped;
 CREATE INDEX inbox_set_aside ON inbox (id) WHERE tries > 3 AND done;
 CREATE TABLE choices (                      -- what a person chose for one session; NULL is as the settings have it
@@ -256,6 +258,8 @@ class State:
         self._flushing: asyncio.Task[None] | None = None
         self._failed: OSError | None = None
         self._damage: DatabaseDamaged | None = None
+        self._upgraded: Path | None = None
+        """The copy that was made when this opened a file of an older version."""
         self._committed, self._flushed, self._copied = 1, 0, 0
         """How many commits there were, what an earlier process left counting as one; and how many of them are on the
         disk, and how many in the database itself."""
@@ -317,7 +321,7 @@ class State:
         with part.open("rb") as file:
             disk.flush(file.fileno())
         part.replace(copy)
-        log.warning("state.upgraded", schema=version, to=VERSION, backup=str(copy))
+        self._upgraded = copy
 
     def transaction(self) -> Transaction:
         """A write transaction, to be entered; those of several tasks follow each other."""
@@ -364,6 +368,8 @@ class State:
         DatabaseDamaged once somebody met with damage: whoever goes on writing makes it worse.
         """
         _forget(backups(self._path))
+        if self._upgraded is not None:
+            log.warning("state.upgraded", to=VERSION, backup=str(self._upgraded))
         while True:
             await self._touched.wait()
             if self._damage is not None:

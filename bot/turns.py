@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from adapters.adapter import Adapter, Narrator, TurnReport
 from adapters.message import Address, File, Message
@@ -26,6 +27,7 @@ from agents.quoting import one_line
 from bot import commands, metering
 from bot.admission import Admission
 from bot.asking import Asking
+from bot.choices import Choices
 from bot.delivery import WHOLE, Enclosure, bounded, enclosing, parts_of
 from bot.hindrance import Hindrance
 from bot.inbox import MOST_TRIES, Item, SqliteInbox
@@ -40,6 +42,7 @@ from bot.overheard import Overheard
 from bot.queueing import Queues, is_press
 from bot.router import Route
 from bot.streaming import Display, Hidden, Narrated, Stream
+from bot.switching import Switch
 from bot.usage import Ledger
 from workspaces.confined import Confined
 from workspaces.names import portable_name
@@ -85,7 +88,7 @@ class Turns:
         *,
         admit: Callable[[Message], Awaitable[Route | None]],
         admission: Admission,
-        agent: Callable[[str], Awaitable[Agent]],
+        models: Switch,
         locks: Path,
         ledger: Ledger,
         media: Media,
@@ -93,6 +96,7 @@ class Turns:
         overheard: Overheard,
         outgoing: Outgoing,
         queues: Queues,
+        choices: Choices,
         streams: Collection[tuple[str, str]] = (),
         advice: Callable[[str], str | None] = lambda _: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -109,7 +113,7 @@ class Turns:
         self._narrators = {key: adapter for key, adapter in adapters.items() if isinstance(adapter, Narrator)}
         self._admit = admit
         self._admission = admission
-        self._agent = agent
+        self._models = models
         self._locks = locks
         self._ledger = ledger
         self._media = media
@@ -117,6 +121,7 @@ class Turns:
         self._overheard = overheard
         self._outgoing = outgoing
         self._queues = queues
+        self._choices = choices
         self._streams = streams
         self._advice = advice
         self._sleep = sleep
@@ -126,9 +131,9 @@ class Turns:
         self._lanes = Lanes(self._next, ready=self._ready, limit=MOST_TURNS, failed=hindrance.lane_failed)
         self._asides = Lanes(self._next, ready=self._ready, failed=hindrance.lane_failed)
 
-    def last_turn(self, agent: str) -> datetime | None:
-        """When a message to ``agent`` was last answered by this process; None for never."""
-        return self._last.get(agent)
+    def talked(self) -> Mapping[str, datetime]:
+        """The agents that answered in this process, each with when it last did."""
+        return self._last
 
     async def take(self, message: Message, session: str) -> bool:
         """Store ``message`` durably, to be answered in ``session``; False when it was stored before.
@@ -138,13 +143,13 @@ class Turns:
         key = place(message, session)
         if not await self._inbox.put(message, key):
             return False
+        self.wake(key)
         if key == session:
             queue = await self._queues.of(message.address, session)
-            for item in await self._inbox.crowd_out(session, queue.most):
-                await self._say_left_out(item)
             if queue.mode == "interrupt":
                 self._interrupt(session, message)
-        self.wake(key)
+            for item in await self._inbox.crowd_out(session, queue.most):
+                await self._say_left_out(item)
         return True
 
     def _interrupt(self, session: str, message: Message) -> None:
@@ -186,17 +191,21 @@ class Turns:
             item = await self._inbox.claim(key)
             if item is None:
                 return False
-            try:
-                outcome = await self._run(item)
-                if outcome is not None and outcome.thread is not None:
-                    await self._keep(item.session, outcome)
-            except Exception as error:  # whatever it was, the message stays in the inbox and the next try counts
-                if self._hindrance.of(error) is not None:  # but that is no fault of the turn's: the lane waits it out
-                    await self._inbox.put_back(item)
-                    raise
-                log.exception("turn.failed", turn=item.turn, tries=item.tries)
-                await self._sleep(float(item.tries))
+            with bound_contextvars(turn=item.turn):  # every line of the log says whose it is
+                await self._try(item)
             return True
+
+    async def _try(self, item: Item) -> None:
+        try:
+            outcome = await self._run(item)
+            if outcome is not None and outcome.thread is not None:
+                await self._keep(item.session, outcome)
+        except Exception as error:  # whatever it was, the message stays in the inbox and the next try counts
+            if self._hindrance.of(error) is not None:  # but that is no fault of the turn's: the lane waits it out
+                await self._inbox.put_back(item)
+                raise
+            log.exception("turn.failed", tries=item.tries)
+            await self._sleep(float(item.tries))
 
     async def _run(self, item: Item) -> Outcome | None:
         """One turn, which ``_stop`` and ``_interrupt`` can end; a cancellation from outside passes through to it.
@@ -238,7 +247,7 @@ class Turns:
         assert outcome.agent is not None
         assert outcome.thread is not None
         try:
-            agent = await self._agent(outcome.agent)
+            agent = await self._models.agent(outcome.agent, outcome.thread.session)
             model = metering.keeper(agent)
             if outcome.model is None or model is None or await metering.refusal(model):
                 return
@@ -251,7 +260,7 @@ class Turns:
         """End what runs and waits in ``session`` for ``sender`` (None: for anyone); what is left to say where it was
         said. ``stop`` is the command itself.
         """
-        given_up = await self._inbox.give_up(session, sender)
+        given_up = await self._inbox.give_up(session, sender, before=stop.turn)
         keeping = self._keeping.get(session)
         may_end = sender is None or stop.message.address.kind == "direct"  # it is for all in a group
         was_keeping = may_end and keeping is not None and keeping.cancel()
@@ -306,8 +315,12 @@ class Turns:
             message,
             route,
             item.turn,
-            agent=lambda: self._agent(route.agent),
+            agent=lambda: self._models.agent(route.agent, route.session),
             admission=self._admission,
+            choices=self._choices,
+            queues=self._queues,
+            models=self._models,
+            ledger=self._ledger,
             stop=lambda: self._stop(item, route.session, sender),
         )
         answer = await commands.answer(order)
@@ -317,12 +330,15 @@ class Turns:
     async def _answer(self, item: Item, route: Route, adapter: Adapter) -> Outcome:
         message = item.message
         try:
-            agent = await self._agent(route.agent)
+            agent = await self._models.agent(route.agent, route.session)
             model = agent.model()
             refusal = model and await metering.refusal(model)
             if refusal:
                 is_private = route.scope.level is Level.OWNER and message.address.kind == "direct"
-                return Outcome(answer=refusal if is_private else metering.NOT_TODAY, code=EXIT_FAILURE)
+                if is_private:
+                    return Outcome(answer=refusal, code=EXIT_FAILURE)
+                was_said = await self._ledger.was_said(route.session, item.turn)
+                return Outcome(answer="" if was_said else metering.NOT_TODAY, code=EXIT_FAILURE)
             asking = self._asking(item, route, adapter, agent)
             async with _typing(adapter, message.address):
                 question = await asking.question()

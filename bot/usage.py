@@ -102,6 +102,25 @@ class Ledger:
             return None
         return refusal(await spent_on(self._state, self.today), self._daily_usd, self._prices.get(model))
 
+    @property
+    def daily_usd(self) -> float | None:
+        return self._daily_usd
+
+    async def used_today(self) -> list[Used]:
+        """Today's rows, by agent and model."""
+        return await used_since(self._state, self.today)
+
+    async def was_said(self, session: str, turn: str) -> bool:
+        """Whether another turn said today in ``session`` that the budget is spent. If not, ``turn`` is to say it."""
+        day = self.today.isoformat()
+        async with self._state.transaction() as db:
+            said = await db.execute_fetchall(
+                "SELECT 1 FROM refused WHERE session = ? AND day = ? AND turn <> ?", (session, day, turn)
+            )
+            if not said:
+                await db.execute("INSERT OR REPLACE INTO refused VALUES (?, ?, ?)", (session, day, turn))
+        return bool(said)
+
 
 async def spent_on(state: State, day: date) -> Spent:
     """What all agents together spent on one day."""

@@ -27,6 +27,15 @@ class DatabaseError(Exception):
     """A database could not be opened as it has to be; the message names the file and the mend."""
 
 
+class DatabaseDamaged(DatabaseError):
+    """What is in the file is no database, or not a whole one."""
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether SQLite says by ``error`` that the file itself is broken: not the disk, the rights, a lock or a query."""
+    return type(error) is sqlite().DatabaseError  # all else has a class of its own
+
+
 @functools.cache
 def sqlite() -> ModuleType:
     """The DB-API module in use: ``sqlite3`` or ``pysqlite3``."""
@@ -70,23 +79,21 @@ def connect(path: Path, *, vectors: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
         if vectors:
-            _load_vectors(connection)
+            load_vectors(connection)
     except module.OperationalError as error:  # the disk, the rights or a lock: the file may be fine
         connection.close()
         raise DatabaseError(f"{path}: {error}") from error
     except module.DatabaseError as error:
         connection.close()
-        raise DatabaseError(
-            f"{path}: {error}. If it is damaged, move it away: "
-            "what waited in it is lost, notes and transcripts are not."
-        ) from error
+        raise DatabaseDamaged(f"{path}: {error}") from error
     except DatabaseError:
         connection.close()
         raise
     return connection
 
 
-def _load_vectors(connection: Any) -> None:
+def load_vectors(connection: Any) -> None:
+    """Load sqlite-vec into ``connection`` where that is possible."""
     if not loads_extensions():
         return
     package = importlib.util.find_spec("sqlite_vec")  # its import would import numpy: 0.1 s of CPU

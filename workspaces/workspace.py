@@ -106,13 +106,14 @@ class Workspace:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         zone: Callable[[], tzinfo | None] | None = None,
     ) -> Workspace:
-        """The workspace in ``folder``, which is made (0700) with nothing but its memory; the rest is the template's.
+        """The workspace in ``folder``, which is made (0700) with nothing but its memory; the rest is the template's,
+        which is ``furnished``.
 
         There is no interview: whoever talks there is not the one who runs it. Raises OSError as ``open`` does.
         """
-        furnish(template)
         (folder / "memory").mkdir(parents=True, exist_ok=True, mode=0o700)
-        files.create(folder / "MEMORY.md", (template / "MEMORY.md").read_bytes())
+        if not (folder / "MEMORY.md").exists():
+            files.create(folder / "MEMORY.md", (template / "MEMORY.md").read_bytes())
         return cls(folder, clock, zone or (lambda: read_profile(folder).zone), template)
 
     def eject(self) -> list[str]:
@@ -181,11 +182,12 @@ class Workspace:
         return BootstrapFile(name, read.text, warning=f"{name}: {read.flaw}." if read.flaw else "")
 
 
-def furnish(template: Path) -> None:
-    """Make the folder of a template (0700), with the files it lacks: those that a new workspace has."""
+def furnished(template: Path) -> Path:
+    """The folder of a template, which is made (0700) and completed with the files it lacks: a new workspace's."""
     template.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in (*_READ_THROUGH, "MEMORY.md"):
         files.create(template / name, (TEMPLATE / name).read_bytes())
+    return template
 
 
 def _stamp(path: str) -> Stamp:

@@ -42,6 +42,9 @@ Function: TypeAlias = Callable[..., Awaitable[Outcome]]
 Tell: TypeAlias = Callable[[str], None]
 """Takes one short line about how far a tool has come, for the person who waits."""
 
+_SPECS: dict[types.CodeType, tuple[ToolSpec, frozenset[str]]] = {}
+"""What was found of each function, which is always the same (see ``_described``)."""
+
 _GIVEN = frozenset({"tell", "room", "permission"})
 """Keywords that a function may have and no model is told of."""
 
@@ -147,6 +150,23 @@ def tool(function: Function, *, name: str | None = None, read_only: bool = False
     with a default is optional. Keywords called ``tell`` (a ``Tell``), ``room`` (characters that its result may hold)
     and ``permission`` (the turn's) are no part of the schema: it is given them.
     """
+    spec, given = _described(function)
+    return Tool(replace(spec, name=name) if name else spec, function, read_only, need, given)
+
+
+def _described(function: Function) -> tuple[ToolSpec, frozenset[str]]:
+    """What a model is told of ``function``, and which of its keywords it is given besides.
+
+    Tools are made for each agent anew, of the same few functions: each is looked into once. By its code, for an inner
+    function is another one each time.
+    """
+    code = function.__code__
+    if code not in _SPECS:
+        _SPECS[code] = _looked_into(function)
+    return _SPECS[code]
+
+
+def _looked_into(function: Function) -> tuple[ToolSpec, frozenset[str]]:
     text, meanings = _docstring(function)
     hints = get_type_hints(function)
     properties: dict[str, Any] = {}
@@ -158,7 +178,7 @@ def tool(function: Function, *, name: str | None = None, read_only: bool = False
         if parameters[each].default is inspect.Parameter.empty:
             required.append(each)
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    return Tool(ToolSpec(name or function.__name__, text, schema), function, read_only, need, given)
+    return ToolSpec(function.__name__, text, schema), given
 
 
 def _docstring(function: Function) -> tuple[str, dict[str, str]]:

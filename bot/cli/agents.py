@@ -81,7 +81,7 @@ def eject(ctx: typer.Context, agent: AgentArgument, json: JsonOption = False) ->
     """Give an agent that was made from a template its own copy of each file: no change of the template reaches it."""
     from bot.agent_names import template_of
     from bot.config import load
-    from workspaces.workspace import Workspace
+    from workspaces.workspace import Workspace, furnished
 
     home: Home = ctx.obj
     settings = load(home)
@@ -91,7 +91,7 @@ def eject(ctx: typer.Context, agent: AgentArgument, json: JsonOption = False) ->
         if agent in settings.agents:
             raise UsageError(f"{agent} has all its files itself: it was made from no template", None)
         raise UsageError(f"no agent is called {agent!r}", did_you_mean(agent, made) or "see: limpet agents list")
-    workspace = Workspace.made_from(home.templates / template, settings.workspace(agent, home))
+    workspace = Workspace.made_from(furnished(home.templates / template), settings.workspace(agent, home))
     copied = workspace.eject()
     text = f"Copied into {workspace.root}: {', '.join(copied)}" if copied else "It has all its files itself already."
     output.result(text, {"agent": agent, "copied": copied, "folder": str(workspace.root)}, as_json=json)

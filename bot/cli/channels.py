@@ -15,7 +15,7 @@ from bot.cli.options import JsonOption, YesOption
 from bot.errors import BotError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bot.config import Draft
     from bot.home import Home
@@ -57,7 +57,7 @@ def add(
 ) -> None:
     """Add an account, or give one a new token or setting. All is tried before anything is saved.
 
-    The token (of a webhook: the secret) is kept in .env, not in the settings.
+    Its tokens (of a webhook: the secret) are kept in .env, not in the settings.
     """
     from adapters import registry
     from bot.config import build, secret_variable
@@ -75,20 +75,21 @@ def add(
         raise UsageError(f"no channel is called {platform!r}", did_you_mean(platform, registry.names()))
     sections = {"channels": {**written, name: {"kind": platform}}}
     own = dict(_setting(text) for text in extra or ())
+    sections["channels"][name] = {**written.get(name, {}), "kind": platform, **own}
     for key in own:
         if secret_variable(("channels", name, key), sections):
             raise UsageError(f"--set {key} would put a secret into the settings", "leave it out: it is asked for")
-    asked = _Secret.of(name, sections)
+    asked = _Secret.needed(name, sections)
     changes = _changes(name, platform, written, own, asked)
-    if asked is not None:
-        draft, identity = _with_secret(home, name, changes, asked, token)
+    if asked:
+        draft, identity = _with_secrets(home, name, changes, asked, token)
     elif token is not None:
         raise UsageError(f"a channel of the kind {platform!r} has no token", "leave --token out")
     else:
         draft, identity = _without_secret(home, name, changes)
     draft.write()
     who = f"@{identity.username}" if identity.username else identity.name
-    where = f"; its {asked.field} is {asked.variable}" if asked is not None else ""
+    where = "".join(f"; its {one.field} is {one.variable}" for one in asked)
     lines = [f"{who} is connected as channels.{name}{where}.", f"Write to it: {identity.link}"]
     lines.append(advice(home) or "It answers while this runs: limpet run")
     lines.append("It will give you a code; then: limpet pairing approve CODE --owner")
@@ -105,17 +106,29 @@ class _Secret:
     description: str
 
     @classmethod
-    def of(cls, name: str, sections: Mapping[str, Any]) -> _Secret | None:
-        """The first of a channel's secrets; None for one that has none."""
+    def needed(cls, name: str, sections: Mapping[str, Any]) -> list[_Secret]:
+        """The secrets that a channel is asked for: those that its settings' ``asked`` names, else its first."""
+        from adapters.errors import AdapterError
+        from adapters.registry import settings_model
         from bot.config import secret_variable
         from bot.config_keys import field_at, secret_fields
 
-        for field in secret_fields(name, sections):
+        section = sections["channels"][name]
+        try:
+            asked = getattr(settings_model(section["kind"]), "asked", None)
+        except AdapterError:  # its package is missing, which is told of when the settings are made
+            return []
+        found = []
+        for field in asked(section) if asked else secret_fields(name, sections)[:1]:
             key = ("channels", name, field)
             variable, setting = secret_variable(key, sections), field_at(key, sections)
             if variable is not None and setting is not None:
-                return cls(field, variable, setting.description or "")
-        return None
+                found.append(cls(field, variable, setting.description or ""))
+        return found
+
+    @property
+    def label(self) -> str:
+        return self.field.replace("_", " ").capitalize()
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -130,14 +143,13 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _changes(
-    name: str, platform: str, written: Mapping[str, Any], extra: Mapping[str, Any], asked: _Secret | None
+    name: str, platform: str, written: Mapping[str, Any], extra: Mapping[str, Any], asked: Sequence[_Secret]
 ) -> dict[Key, Any]:
     """What is set in the file: a new section, or only what differs in one that is there."""
     own = {**({"kind": platform} if platform != name else {}), **extra}
     if name not in written:
         return {("channels", name): own}
-    if asked is not None and asked.field in written[name]:
-        own[asked.field] = f"${{{asked.variable}}}"
+    own |= {one.field: f"${{{one.variable}}}" for one in asked if one.field in written[name]}
     return {("channels", name, key): value for key, value in own.items()}
 
 
@@ -162,45 +174,66 @@ def _without_secret(home: Home, name: str, changes: Mapping[Key, Any]) -> tuple[
         raise BotError(str(error)) from error
 
 
-def _with_secret(
-    home: Home, name: str, changes: Mapping[Key, Any], asked: _Secret, given: str | None
+def _with_secrets(
+    home: Home, name: str, changes: Mapping[Key, Any], asked: Sequence[_Secret], given: str | None
 ) -> tuple[Draft, Any]:
-    """The same, with a secret that was tried and is kept in .env."""
+    """The same, with secrets that were tried and are kept in .env; ``given`` is the first of them."""
     from bot.environment import Environment, store
 
-    environment, variable = Environment.of(home), asked.variable
-    known = given or environment.get(variable)
-    _drafted(home, name, changes, {variable: known or "not asked for yet"})  # what is wrong with the rest comes first
-    secret, identity = _proven(home, name, changes, asked, known, is_given=given is not None)
-    draft = _drafted(home, name, changes, {variable: secret})
-    if environment.get(variable) != secret:
-        store(home.env_file, variable, secret)
-    if os.environ.get(variable) not in (None, "", secret):
-        output.note(f"The environment has another {variable}, and that wins.")
+    environment = Environment.of(home)
+    known = {one.variable: environment.get(one.variable) for one in asked}
+    known[asked[0].variable] = given or known[asked[0].variable]
+    rest = {variable: secret or "not asked for yet" for variable, secret in known.items()}
+    _drafted(home, name, changes, rest)  # what is wrong with the rest comes first
+    secrets, identity = _proven(home, name, changes, asked, known, is_given=given is not None)
+    draft = _drafted(home, name, changes, secrets)
+    for variable, secret in secrets.items():
+        if environment.get(variable) != secret:
+            store(home.env_file, variable, secret)
+        if os.environ.get(variable) not in (None, "", secret):
+            output.note(f"The environment has another {variable}, and that wins.")
     return draft, identity
 
 
 def _proven(
-    home: Home, name: str, changes: Mapping[Key, Any], asked: _Secret, secret: str | None, *, is_given: bool
-) -> tuple[str, Any]:
-    """The secret and whose it is, by the platform's word. A person is asked for one, again where it is refused."""
+    home: Home,
+    name: str,
+    changes: Mapping[Key, Any],
+    asked: Sequence[_Secret],
+    known: Mapping[str, str | None],
+    *,
+    is_given: bool,
+) -> tuple[dict[str, str], Any]:
+    """The secrets and whose they are, by the platform's word. A person is asked, and again where one is refused."""
     from adapters.errors import AuthFailed
-    from bot.environment import Environment
 
-    variable = asked.variable
-    place = "" if is_given or not secret else f" (it is {variable} of {Environment.of(home).place(variable)})"
+    place = "" if is_given else _places(home, [variable for variable, secret in known.items() if secret])
     while True:
-        secret = secret or output.ask(f"{asked.field.capitalize()} of the bot ({variable})", secret=True)
-        if not secret:
-            raise UsageError(f"no {asked.field} was given", asked.description)
-        section = _drafted(home, name, changes, {variable: secret}).settings.channels[name]
+        secrets = {one.variable: known.get(one.variable) or _asked(one) for one in asked}
+        section = _drafted(home, name, changes, secrets).settings.channels[name]
         try:
-            return secret, asyncio.run(_identity(section))
+            return secrets, asyncio.run(_identity(section))
         except AuthFailed as error:
             if is_given or not output.is_interactive():
                 raise BotError(f"{error}{place}") from error
             output.note(f"{error}{place}")
-            secret, place = None, ""
+            known, place = {}, ""
+
+
+def _asked(secret: _Secret) -> str:
+    if answer := output.ask(f"{secret.label} of the bot ({secret.variable})", secret=True):
+        return answer
+    raise UsageError(f"no {secret.field} was given", secret.description)
+
+
+def _places(home: Home, variables: Sequence[str]) -> str:
+    """Where secrets that nobody typed were found, in brackets; "" for none."""
+    from bot.environment import Environment
+
+    environment = Environment.of(home)
+    found = [f"{variable} of {environment.place(variable)}" for variable in variables]
+    verb = "it is" if len(found) == 1 else "they are"
+    return f" ({verb} {' and '.join(found)})" if found else ""
 
 
 async def _identity(section: ChannelSettings[Any]) -> Any:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def command(ctx: typer.Context, json: JsonOption = False) -> int:
     """Look for what is amiss: settings, machine, files and, by asking, each platform. Exit code 1 when something is."""
-    from bot.checkup import versions
+    from bot import checkup
     from bot.cli.status import gather
     from bot.config import load
 
@@ -29,8 +29,9 @@ def command(ctx: typer.Context, json: JsonOption = False) -> int:
     settings = load(home)
     found = [*asyncio.run(gather(home)).findings, *asyncio.run(_looked(settings, home))]
     refused, hints = asyncio.run(_asked(settings))
+    hints += checkup.kept(home)
     problems = list(dict.fromkeys([*found, *refused]))
-    runs = versions()
+    runs = checkup.versions()
     data = {
         "ok": not problems,
         "problems": [asdict(p) for p in problems],

@@ -109,6 +109,7 @@ class _Stored:
     """What the state database says. ``flaw`` is why it could not be read; None when it could, or when there is none."""
 
     health: tuple[Any, ...] = ()
+    models: tuple[tuple[str, str, str], ...] = ()
     waiting: int = 0
     unsent: int = 0
     failed: int = 0
@@ -136,7 +137,7 @@ async def _stored(home: Home) -> _Stored:
 
 async def _read(state: State) -> _Stored:
     from bot.clock import now
-    from bot.health import read_health
+    from bot.health import failing_models, read_health
 
     moment = now()
     yesterday = (moment - timedelta(days=1)).isoformat()
@@ -147,6 +148,7 @@ async def _read(state: State) -> _Stored:
 
     return _Stored(
         health=tuple(await read_health(state)),
+        models=tuple(await failing_models(state)),
         waiting=await count("SELECT count(*) FROM inbox WHERE NOT done"),
         unsent=await count("SELECT count(*) FROM outbox WHERE state IN ('pending', 'attempting')"),
         failed=await count(
@@ -236,6 +238,9 @@ def _findings(
             yield Finding(f"{channel.account}: {channel.detail}", restart)
         elif channel.state in ("failed", "retrying"):
             yield Finding(f"{channel.account}: {channel.detail}", "see the log: limpet where")
+    for model, why, since in stored.models if hub is not None else ():
+        what = f"{model} failed {_ago(since)}: {why.rstrip('.')}"
+        yield Finding(what, "it is asked again with the next message; who asked was told")
     if stored.failed:
         yield Finding(
             f"{_counted(stored.failed, 'message')} of the last day not delivered", "see the log: limpet where"

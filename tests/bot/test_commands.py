@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from adapters.message import Address, Attachment, Message, Sender
 from agents.taking_back import LEADS_OUT, NOT_DONE, NOTHING_TO_TAKE_BACK, STAYS
 from bot import commands, turns
-from bot.commands import COMMANDS, Given
+from bot.commands import COMMANDS, Given, notes
 from bot.home import Home
 from tests.bot.conftest import OPEN, Serve
 from tests.fakes.adapter import FakeAdapter
@@ -201,14 +201,14 @@ async def test_a_command_asks_for_a_level_in_its_place(serve: Serve, door: FakeA
         (undone,) = await said(door, "/undo", chat="-5")
         assert "4411" in undone
         (found,) = await said(door, "/memory search gate code", sender="2", chat="-5")
-        assert found == commands.NOT_FOUND
+        assert found == notes.NOT_FOUND
 
 
 async def test_a_command_stays_in_its_scope(serve: Serve, door: FakeAdapter, home: Home) -> None:
     async with ModelServer() as server, serve(server, top=OWNER):
         await noted(home, "the safe opens with canary-7")
         answers = await said(door, "/memory search safe canary", "/memory today", "/undo", sender="2")
-        assert answers == [commands.NOT_FOUND, commands.NOTHING_TODAY, NOTHING_TO_TAKE_BACK]
+        assert answers == [notes.NOT_FOUND, notes.NOTHING_TODAY, NOTHING_TO_TAKE_BACK]
         whole = await said(door, "/status", "/whoami", "/help", "/memory", sender="2")
         assert "canary" not in "".join(whole)
         (mine,) = await said(door, "/memory search safe")
@@ -437,10 +437,10 @@ async def test_memory_wants_a_word_of_its_own(serve: Serve, door: FakeAdapter, t
 
 async def test_today_is_cut_to_its_end(serve: Serve, door: FakeAdapter, home: Home) -> None:
     async with ModelServer() as server, serve(server, top=OWNER):
-        for number in range(commands.MOST_LINES + 20):
+        for number in range(notes.MOST_LINES + 20):
             await noted(home, f"note {number}")
         (answer,) = await said(door, "/memory today")
     assert answer.startswith("(22 lines before these are in memory/")
     assert "note 19\n" not in answer
     assert "note 20" in answer
-    assert answer.endswith(f"note {commands.MOST_LINES + 19}")
+    assert answer.endswith(f"note {notes.MOST_LINES + 19}")

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from adapters.message import Address, Attachment, Message, Part, Quote, Sender
 from adapters.text import FormattedText
-from bot.inbox import SqliteInbox
+from bot.inbox import MOST_TRIES, Item, LeftOut, SqliteInbox, set_aside
+from bot.joining import ONE_BY_ONE
 from bot.outbox import SqliteOutbox
+from bot.queueing import Queue
 from bot.state import State
 from tests.bot.conftest import Clock, people_of
 
@@ -20,8 +22,18 @@ def said(message_id: str, text: str = "hi", address: Address = CHAT) -> Message:
     return Message(message_id, address, Sender("7", "Ann"), text, datetime(2026, 11, 30, tzinfo=UTC))
 
 
-def inbox_of(state: State, clock: Clock, owner: str = "me") -> SqliteInbox:
-    return SqliteInbox(state, SqliteOutbox(state, {}, owner, people=people_of(state, clock), clock=clock), owner, clock)
+def inbox_of(state: State, clock: Clock, owner: str = "me", queue: Queue = ONE_BY_ONE) -> SqliteInbox:
+    async def queued(address: Address, session: str) -> Queue:
+        return queue
+
+    outbox = SqliteOutbox(state, {}, owner, people=people_of(state, clock), clock=clock)
+    return SqliteInbox(state, outbox, owner, clock, queue=queued)
+
+
+async def claimed(inbox: SqliteInbox, session: str = "s") -> Item:
+    item = await inbox.claim(session)
+    assert item is not None
+    return item
 
 
 async def test_a_message_survives_as_it_was(state: State, clock: Clock) -> None:
@@ -119,7 +131,7 @@ async def test_what_has_ended_moves_nowhere(state: State, clock: Clock) -> None:
     await inbox.put(said("1"), "old")
     item = await inbox.claim("old")
     assert item is not None
-    assert await inbox.give_up("old", None) == [item]
+    assert [one.turn for one in await inbox.give_up("old", None)] == [item.turn]
     assert await inbox.move(item, "new") is False
     assert await inbox.claim("new") is None
 
@@ -153,3 +165,108 @@ async def test_an_answered_message_leaves_no_text_behind(state: State, clock: Cl
     rows = await state.rows("SELECT event FROM inbox")
     assert rows == [("",)]
     assert await state.rows("SELECT turn, part, state FROM outbox") == [(item.turn, 0, "pending")]
+
+
+COLLECTS = Queue("collect", most=3)
+
+
+async def test_what_is_collected_stays_together_through_a_crash(state: State, clock: Clock) -> None:
+    """What comes after the turn began is not in it: the transcript has the question as it was."""
+    dead = inbox_of(state, clock, "dead", COLLECTS)
+    for number in range(3):
+        await dead.put(said(str(number), f"word {number}"), "s")
+    item = await claimed(dead)
+    assert [one.message.text for one in (item, *item.further)] == ["word 0", "word 1", "word 2"]
+    inbox = inbox_of(state, clock, "mine", COLLECTS)
+    assert await inbox.adopt([("telegram", "telegram")], lambda owner: False) == ["s"]
+    await inbox.put(said("3", "later"), "s")
+    again = await claimed(inbox)
+    assert (again.turn, again.further, again.tries) == (item.turn, item.further, 2)
+    assert await inbox.done(again, ())
+    assert (await claimed(inbox)).message.text == "later"
+
+
+async def test_a_turn_that_was_cut_off_stays_begun(state: State, clock: Clock) -> None:
+    """It gathers nothing more, since its transcript has the question; and no try is used up."""
+    inbox = inbox_of(state, clock, queue=COLLECTS)
+    await inbox.put(said("0"), "s")
+    for _ in range(9):
+        item = await claimed(inbox)
+        await inbox.put_back(item)
+        await inbox.put(said("later"), "s")
+    again = await claimed(inbox)
+    assert again.further == ()
+    assert again.tries == 1
+
+
+async def test_what_is_left_out_is_known_to_the_next_answer_also_after_a_crash(state: State, clock: Clock) -> None:
+    dead = inbox_of(state, clock, "dead", COLLECTS)
+    for number in range(5):
+        await dead.put(said(str(number), f"word {number}"), "s")
+    assert [item.message.id for item in await dead.crowd_out("s", 3)] == ["0", "1"]
+    assert await dead.put(said("0"), "s") is False, "a replay is a no-op all the same"
+    inbox = inbox_of(state, clock, "mine", COLLECTS)
+    await inbox.adopt([("telegram", "telegram")], lambda owner: False)
+    item = await claimed(inbox)
+    left_out = await inbox.left_out(item)
+    assert (left_out.own, left_out.others) == (("word 0", "word 1"), ())
+    assert await inbox.left_out(item, left_out.last) == LeftOut()
+    assert await inbox.done(item, (), left_out=left_out.last)
+    assert await inbox.left_out(item) == LeftOut()
+    assert await state.rows("SELECT DISTINCT event FROM inbox WHERE done") == [("",)]
+
+
+async def test_what_a_turn_was_begun_on_is_never_left_out(state: State, clock: Clock) -> None:
+    inbox = inbox_of(state, clock)
+    for number in range(5):
+        await inbox.put(said(str(number)), "s")
+    item = await claimed(inbox)
+    for one in (await inbox.following(item))[:2]:
+        await inbox.enter(one)
+    assert [left.message.id for left in await inbox.crowd_out("s", 1)] == ["3"]
+    assert [one.message.id for one in await inbox.following(item)] == ["1", "2", "4"]
+
+
+async def test_whoever_says_stop_hears_no_more_of_what_was_left_out(state: State, clock: Clock) -> None:
+    inbox = inbox_of(state, clock)
+    for number, sender in enumerate(["7", "7", "8", "8"]):
+        await inbox.put(replace(said(str(number), sender), sender=Sender(sender)), "s")
+    assert len(await inbox.crowd_out("s", 2)) == 2
+    await inbox.give_up("s", "7")
+    left_out = await inbox.left_out(await claimed(inbox))
+    assert left_out.own == ("8",)
+
+
+async def test_what_was_taken_back_is_not_named_among_what_was_left_out(state: State, clock: Clock) -> None:
+    inbox = inbox_of(state, clock)
+    for number in range(3):
+        await inbox.put(said(str(number), "my canary"), "s")
+    await inbox.crowd_out("s", 2)
+    await inbox.retract(CHAT, "0")
+    assert await inbox.left_out(await claimed(inbox)) == LeftOut()
+    assert await state.row("SELECT event FROM inbox WHERE message = '0'") == ("",)
+
+
+async def test_whoever_moves_takes_along_what_was_left_out(state: State, clock: Clock) -> None:
+    inbox = inbox_of(state, clock)
+    for number in range(3):
+        await inbox.put(said(str(number)), "old")
+    await inbox.crowd_out("old", 2)
+    await inbox.move(await claimed(inbox, "old"), "new")
+    assert len((await inbox.left_out(await claimed(inbox, "new"))).own) == 1
+
+
+async def test_what_failed_three_times_is_known_afterwards(state: State, clock: Clock) -> None:
+    inbox = inbox_of(state, clock)
+    for number in range(2):
+        await inbox.put(said(str(number)), "s")
+    for _ in range(MOST_TRIES + 1):
+        item = await claimed(inbox)
+    assert await set_aside(state, clock()) == [], "it was not answered yet"
+    await inbox.done(item, ())
+    await inbox.done(await claimed(inbox), ())
+    (found,) = await set_aside(state, clock())
+    assert (found.turn, found.channel, found.chat, found.session) == (item.turn, "telegram", "7", "s")
+    assert found.received_at == clock().isoformat()
+    clock.move(days=1)
+    assert await set_aside(state, clock()) == []

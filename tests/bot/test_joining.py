@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adapters.message import Address, Attachment, Message, Quote, Sender
-from bot.joining import ALBUM_SECONDS, PASTE_SECONDS, belonging, gap, merged
+from bot.joining import ALBUM_SECONDS, PASTE_SECONDS, belonging, gap, merged, wholes
+from bot.queueing import PRESS, Queue
 
 AT = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 GROUP = Address("telegram", "main", "-100", "group")
@@ -99,3 +100,49 @@ def test_whoever_is_addressed_by_one_piece_is_addressed_by_all() -> None:
 def test_one_message_is_itself() -> None:
     alone = photo(1, "only one of it came")
     assert merged([alone]) is alone
+
+
+PAUSE = Queue("followup", debounce=2.0)
+COLLECTS = Queue("collect")
+APART = [
+    said(2, "mine", sender=BOB),
+    said(2, "/stop"),
+    said(2, "/stpo"),
+    replace(said(2, "yes"), id=f"{PRESS}2"),
+    replace(said(2, "another topic"), address=replace(GROUP, thread="5")),
+]
+
+
+@pytest.mark.parametrize("queue", [PAUSE, COLLECTS, Queue("collect", debounce=2.0)], ids=str)
+@pytest.mark.parametrize("other", APART, ids=lambda message: message.text)
+def test_others_commands_and_buttons_stand_alone_in_every_mode(other: Message, queue: Queue) -> None:
+    assert belonging(said(1, "hello"), [other], queue) == []
+    if other.sender == ANN and other.address == GROUP:
+        assert belonging(other, [said(3, "hello")], queue) == []
+        assert gap(other, queue) == 0.0
+
+
+def test_the_pause_counts_from_the_message_before() -> None:
+    near = [said(number, "and", after=1.5 * number) for number in range(2, 6)]
+    assert belonging(said(1, "hello", after=1.5), [*near, said(9, "later", after=20)], PAUSE) == [0, 1, 2, 3]
+    assert gap(said(1, "hello"), PAUSE) == 2.0
+    assert gap(photo(1), PAUSE) == 2.0
+    assert gap(photo(1), Queue("steer", debounce=0.1)) == ALBUM_SECONDS
+
+
+def test_what_is_collected_may_lie_hours_apart_and_between_others() -> None:
+    later = [said(2, "b", after=9000), said(3, "hm", sender=BOB), photo(4), photo(5), said(6, "/new"), said(7, "c")]
+    assert belonging(said(1, "a"), later, COLLECTS) == [0, 2, 3]
+
+
+def test_wholes_are_in_the_order_of_their_beginnings() -> None:
+    messages = [
+        photo(1),
+        said(2, "hm", sender=BOB),
+        photo(3),
+        said(4, LONG, is_cut=True),
+        said(5, "rest"),
+        said(6, "x"),
+    ]
+    assert wholes(messages) == [[0, 2], [1], [3, 4], [5]]
+    assert wholes([]) == []

@@ -158,3 +158,52 @@ async def test_close_cuts_off_only_what_outlasts_the_grace(grace: float) -> None
     assert finished.is_set() == (grace > 0)
     lanes.wake("a")
     await lanes.idle()  # a lane that has closed begins nothing: this would never return
+
+
+async def test_a_key_with_much_to_do_gives_way_after_each_piece() -> None:
+    """One session that is flooded starves nobody: with one place, everybody else is next."""
+    left = {"flood": 1000, "ann": 1, "bob": 1}
+    done: list[str] = []
+
+    async def work(key: str) -> bool:
+        if not left[key]:
+            return False
+        left[key] -= 1
+        done.append(key)
+        await asyncio.sleep(0)
+        return True
+
+    lanes = Lanes(work, limit=1, failed=_raise)
+    lanes.wake("flood")
+    while not done:
+        await asyncio.sleep(0)
+    lanes.wake("ann")
+    lanes.wake("bob")
+    await lanes.idle()
+    assert len(done) == 1002
+    assert max(done.index("ann"), done.index("bob")) <= 5
+
+
+async def test_what_is_waited_for_takes_no_place() -> None:
+    """A hundred that are still typing hold up none who is done."""
+    typing, done = asyncio.Event(), list[str]()
+
+    async def ready(key: str) -> bool:
+        if key != "done":
+            await typing.wait()
+        return key not in done
+
+    async def work(key: str) -> bool:
+        done.append(key)
+        return True
+
+    lanes = Lanes(work, ready=ready, limit=1, failed=_raise)
+    for number in range(100):
+        lanes.wake(str(number))
+    lanes.wake("done")
+    async with asyncio.timeout(5):
+        while done != ["done"]:
+            await asyncio.sleep(0)
+    typing.set()
+    await lanes.idle()
+    assert len(done) == 101

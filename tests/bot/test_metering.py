@@ -14,7 +14,7 @@ import pytest
 from adapters.message import Part
 from agents.agent import Question
 from agents.events import Delta, Event
-from bot.commands import BEGUN_ANEW
+from bot.commands.conversation import BEGUN_ANEW
 from bot.home import Home
 from bot.housekeeping import IDLE
 from bot.metering import NOT_TODAY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,7 +13,9 @@ from adapters.message import Attachment, Edited, Message
 from bot.home import Home
 from bot.queueing import MODES
 from bot.state import State
+from bot.turns import LEFT_OUT, MOST_TURNS
 from tests.bot.conftest import OPEN, Serve
+from tests.bot.test_stop import Console, linked
 from tests.fakes.adapter import FakeAdapter
 from tests.fakes.model_server import Call, ModelServer, Recorded, Reply
 
@@ -29,6 +32,14 @@ def said(request: Recorded) -> list[str]:
     """What people said, as a request has it."""
     texts = [str(message["content"]) for message in request.messages if message["role"] == "user"]
     return [text.rpartition("] ")[2] for text in texts]
+
+
+async def released(server: ModelServer, number: int) -> None:
+    """What waited goes on, and what comes then waits again, once the request of that number is there."""
+    server.release()
+    await asyncio.sleep(0)
+    server._released.clear()
+    await server.arrived(number)
 
 
 def holds_the_first(request: Recorded) -> Reply:
@@ -203,7 +214,10 @@ async def test_a_model_without_tools_reads_both_when_it_is_interrupted(
 
 async def test_what_is_said_within_the_pause_is_one_question(serve: Serve, door: FakeAdapter) -> None:
     """G-DLV-18: three messages within milliseconds, and all of them reach the model."""
-    async with ModelServer(lambda _: Reply("ok")) as server, serve(server, top=queued("steer", "debounce = 0.3")) as hub:
+    async with (
+        ModelServer(lambda _: Reply("ok")) as server,
+        serve(server, top=queued("steer", "debounce = 0.3")) as hub,
+    ):
         for text in ("one", "two", "three"):
             await door.says(door.message(text, sender="1"))
         await door.wait_sent(1)
@@ -228,7 +242,10 @@ async def test_what_is_said_after_the_pause_is_another_question(serve: Serve, do
 async def test_whoever_types_on_and_on_holds_up_nobody(serve: Serve, door: FakeAdapter) -> None:
     """Many that are still within their pause take no place from those who are done."""
     channel = f'{OPEN}queue = "collect"\n'
-    async with ModelServer(lambda _: Reply("ok")) as server, serve(server, channel, top=queued("steer", "debounce = 30")):
+    async with (
+        ModelServer(lambda _: Reply("ok")) as server,
+        serve(server, channel, top=queued("steer", "debounce = 30")),
+    ):
         for number in range(40):
             await door.says(door.message("I type", sender=str(100 + number)))
         await door.says(door.message("/memory today", sender="1"))
@@ -252,7 +269,6 @@ async def test_beyond_its_measure_the_oldest_are_left_out_and_the_next_answer_kn
         await door.says(door.message("and now?", sender="1"))
         await door.wait_sent(3)
     content = str(server.requests[1].messages[-1]["content"])
-    assert "[7 messages were of mine" not in content
     assert "[7 messages of mine before this were left out, since too many waited." in content
     assert 'The last 5 of them began: "word 2 xxx' in content
     assert all(f"\n\nword {number}" in content for number in (7, 8, 9))
@@ -272,8 +288,7 @@ async def test_what_was_left_out_is_said_though_the_turn_takes_words_in(serve: S
         await server.arrived(1)
         for text in ("two", "three", "four"):
             await door.says(door.message(text, sender="1"))
-        server.release()
-        await server.arrived(2)
+        await released(server, 2)
         for text in ("five", "six", "seven", "eight"):
             await door.says(door.message(text, sender="1"))
         server.release()
@@ -282,7 +297,9 @@ async def test_what_was_left_out_is_said_though_the_turn_takes_words_in(serve: S
     assert len(door.sent) == 1
     content = [str(message["content"]) for message in server.requests[2].messages if message["role"] == "user"]
     assert [text.rpartition("] ")[2] for text in content[:4]] == ["one", "two", "three", "four"]
-    assert content[4].endswith('[1 message of mine before this was left out, since too many waited. It began: "five"]\n\nsix')
+    assert content[4].endswith(
+        '[1 message of mine before this was left out, since too many waited. It began: "five"]\n\nsix'
+    )
     assert [text.rpartition("] ")[2] for text in content[5:]] == ["seven", "eight"]
 
 
@@ -298,14 +315,18 @@ async def test_whoever_floods_a_group_pushes_out_nobody_else(serve: Serve, door:
         server.release()
         await door.wait_sent(5)
         await hub.idle()
-    assert [sent.text for sent in door.sent] == ["re: one", "re: my question", *(f"re: flood {n}" for n in (17, 18, 19))]
+    assert [sent.text for sent in door.sent] == [
+        "re: one",
+        "re: my question",
+        *(f"re: flood {n}" for n in (17, 18, 19)),
+    ]
     content = str(server.requests[1].messages[-1]["content"])
     note, _, own = content.partition("</note>")
     assert "Ann: flood 16" in note, "others' words are no orders"
     assert "flood" not in own
 
 
-async def test_an_album_is_one_message_and_is_left_out_whole(serve: Serve, door: FakeAdapter) -> None:
+async def test_an_album_is_one_message_and_is_left_out_whole(serve: Serve, door: FakeAdapter, home: Home) -> None:
     def photo(number: int) -> Message:
         file = Attachment("image", f"none-{number}", "", 10, "image/jpeg")
         return replace(door.message(f"picture {number}", sender="1"), attachments=(file,), album="a")
@@ -318,10 +339,17 @@ async def test_an_album_is_one_message_and_is_left_out_whole(serve: Serve, door:
             await door.says(photo(number))
         await door.says(door.message("two", sender="1"))
         await door.says(door.message("three", sender="1"))
-        async with State.open(hub._home.database) as state:  # type: ignore[attr-defined]
+        async with State.open(home.database) as state:
             assert await state.row("SELECT count(*) FROM inbox WHERE dropped") == (0,)
+        await door.says(door.message("four", sender="1"))
         server.release()
         await door.wait_sent(4)
+        await hub.idle()
+    assert [said(request)[-1].splitlines()[-1] for request in server.requests] == ["one", "two", "three", "four"]
+    assert (
+        '[1 message of mine before this was left out, since too many waited. It began: "[image]'
+        in server.requests[1].messages[-1]["content"]
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -354,8 +382,7 @@ async def test_a_change_of_what_has_joined_is_known_as_one(serve: Serve, door: F
         await server.arrived(1)
         two = door.message("two", sender="1")
         await door.says(two)
-        server.release()
-        await server.arrived(2)
+        await released(server, 2)
         await door.says(Edited(two.id, two.address, two.sender, "two, changed", two.sent_at))
         server.release()
         await door.wait_sent(1)
@@ -363,3 +390,44 @@ async def test_a_change_of_what_has_joined_is_known_as_one(serve: Serve, door: F
         await door.wait_sent(2)
     assert "two, changed" not in server.requests[2].text
     assert "two, changed" in server.requests[3].text
+
+
+async def test_what_waits_is_in_the_database_and_not_in_memory(serve: Serve, door: FakeAdapter, home: Home) -> None:
+    """Back-pressure: a thousand messages wait, and no more of them are held than are being answered."""
+    top = queued("followup", "most_waiting = 1000") + "[limits]\nper_sender = 10_000\nper_chat = 10_000\n"
+    async with ModelServer(lambda _: Reply("never", wait=True)) as server, serve(server, top=top):
+        before = len(asyncio.all_tasks())
+        for _ in range(5):
+            messages = [door.message(f"word {n}", sender=str(100 + n % 20)) for n in range(200)]
+            await asyncio.gather(*map(door.says, messages))
+            del messages
+        async with State.open(home.database) as state:
+            assert await state.row("SELECT count(*) FROM inbox WHERE NOT done") == (1000,)
+        gc.collect()
+        held = sum(isinstance(each, Message) for each in gc.get_objects())
+        tasks = len(asyncio.all_tasks()) - before
+        server.release()
+    assert held <= 100
+    assert tasks <= 20 + 6 * MOST_TURNS, "a lane for each session, and the turns"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_whoever_waits_at_a_console_hears_of_each_message(home: Home, door: FakeAdapter, mode: str) -> None:
+    """Of one that was answered with another as well, and of one that was left out."""
+    console = Console("terminal", "terminal")
+
+    def script(request: Recorded) -> Reply:
+        waits = "three" not in request.text if mode == "interrupt" else said(request) == ["one"]
+        return Reply("ok", wait=waits)
+
+    more = "[queue]\nmost_waiting = 2\n"
+    async with ModelServer(script) as server, linked(home, door, console, server, more):
+        for number, text in enumerate((f"/queue {mode}", "one", "two", "three", "four", "five")):
+            await console.says(console.message(text, sender="local", message_id=str(number)))
+            if number < 2:
+                await (console.ended(1) if not number else server.arrived(1))
+        server.release()
+        ends = dict(await console.ended(6))
+    assert set(ends) == {"0", "1", "2", "3", "4", "5"}
+    if mode in ("collect", "followup"):
+        assert [ends["2"], ends["3"]] == [LEFT_OUT] * 2

@@ -18,6 +18,7 @@ from bot.config import load
 from bot.home import Home
 from bot.models import model_of
 from bot.roster import Roster, open_memory
+from tests.bot.conftest import Clock
 from tests.fakes.model import FakeModel
 from workspaces.memory.static_embedder import StaticEmbedder
 from workspaces.scope import Scope
@@ -152,3 +153,60 @@ async def test_no_pattern_for_other_files_reaches_into_the_home_or_another_agent
         found = {hit.path for hit in (await memory.search("canary", scope=Scope.home(), limit=50)).hits}
     assert {path for path in listed if "canary" in path or path.startswith("/")} == {f"{elsewhere}/notes.md"}
     assert found == {"memory/2026-11-30.md", f"{elsewhere}/notes.md"}
+
+
+async def test_only_so_many_agents_are_open_and_none_in_use_is_closed(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten thousand workspaces cost nothing but their disk."""
+    monkeypatch.setattr("bot.roster.MOST_OPEN", 3)
+    home.root.mkdir()
+    home.config.write_text("[templates.support]\n")
+    names = [f"support/telegram/t/direct/{number}" for number in range(12)]
+    async with roster_of(home, lambda _: None) as roster:
+        held, may_end = asyncio.Event(), asyncio.Event()
+
+        async def use() -> None:
+            agent = await roster.get(names[0])
+            await agent.memory.append("the dog is called Biscuit", scope=Scope.home())
+            held.set()
+            await may_end.wait()
+            assert (await agent.memory.search("dog", scope=Scope.home())).hits, "it was not closed meanwhile"
+            assert await roster.get(names[0]) is agent
+
+        task = asyncio.create_task(use())
+        await held.wait()
+        before = threads()
+        for name in names[1:]:
+            await asyncio.create_task(_note(roster, name))
+        assert roster.open_count == 3
+        assert threads() <= before + 3 * 4, "what was closed left its threads"
+        may_end.set()
+        await task
+        again = await asyncio.create_task(_found(roster, names[1]))
+        assert again == 1, "what was noted is there when it is opened again"
+
+
+async def _note(roster: Roster, name: str) -> None:
+    await (await roster.get(name)).memory.append("the cat is called Miso", scope=Scope.home())
+
+
+async def _found(roster: Roster, name: str) -> int:
+    return len((await (await roster.get(name)).memory.search("cat", scope=Scope.home())).hits)
+
+
+async def test_an_agent_that_nobody_uses_is_closed_after_a_while(home: Home, clock: Clock) -> None:
+    home.root.mkdir()
+    home.config.write_text("[agents.main]\n[agents.garden]\n")
+    settings = load(home, {})
+    async with Roster.open(settings, home, model=lambda _: None, clock=clock) as roster:
+        await asyncio.create_task(_note(roster, "main"))
+        clock.move(minutes=15)
+        await asyncio.create_task(_note(roster, "garden"))
+        clock.move(minutes=6)
+        await roster.close_idle()
+        assert roster.open_count == 1
+        agent = await roster.get("garden")
+        clock.move(hours=5)
+        await roster.close_idle()
+        assert await roster.get("garden") is agent, "this task uses it"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.state import _STEPS, AGAIN_SECONDS, VERSION, State
+from bot.state import AGAIN_SECONDS, VERSION, State
 from workspaces.database import DatabaseError, sqlite
 
 
@@ -101,16 +101,6 @@ async def test_a_begin_that_was_cancelled_while_it_waited_leaves_nothing_open(st
     assert await state.rows("SELECT chat FROM moved") == [("2",)]
 
 
-async def test_a_newer_schema_is_refused_with_the_mend(tmp_path: Path) -> None:
-    path = tmp_path / "limpet.sqlite"
-    connection = sqlite().connect(path)
-    connection.execute(f"PRAGMA user_version = {VERSION + 1}")
-    connection.close()
-    with pytest.raises(DatabaseError, match=r"newer version .* Upgrade: \S"):
-        async with State.open(path):
-            pass
-
-
 async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     path = tmp_path / "limpet.sqlite"
     path.write_bytes(b"this is not a database at all" * 100)
@@ -118,26 +108,3 @@ async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
         async with State.open(path):
             pass
     assert path.read_bytes().startswith(b"this is not"), "it is never overwritten"
-
-
-async def test_a_file_of_an_older_version_gets_what_is_new_and_keeps_what_it_has(tmp_path: Path) -> None:
-    path = tmp_path / "limpet.sqlite"
-    connection = sqlite().connect(path)
-    connection.executescript(f"{_STEPS[0]}; INSERT INTO moved VALUES ('c', 'a', '1', 'x'); PRAGMA user_version = 1")
-    connection.close()
-    for _ in range(2):  # the second time there is nothing to do
-        async with State.open(path) as state:
-            assert await state.row("PRAGMA user_version") == (VERSION,)
-            assert await state.rows("SELECT chat FROM moved") == [("1",)]
-            assert await state.rows("SELECT * FROM usage") == []
-
-
-async def test_an_old_and_a_new_file_have_the_same_schema(tmp_path: Path) -> None:
-    schemas = []
-    for name, steps in (("new", 0), ("old", 1)):
-        connection = sqlite().connect(tmp_path / name)
-        connection.executescript(f"{''.join(_STEPS[:steps])}; PRAGMA user_version = {steps}")
-        connection.close()
-        async with State.open(tmp_path / name) as state:
-            schemas.append(await state.rows("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name"))
-    assert schemas[0] == schemas[1]

@@ -54,13 +54,15 @@ class Console(FakeAdapter):
 
 
 @asynccontextmanager
-async def linked(home: Home, door: FakeAdapter, console: Console, server: ModelServer) -> AsyncIterator[None]:
+async def linked(
+    home: Home, door: FakeAdapter, console: Console, server: ModelServer, more: str = ""
+) -> AsyncIterator[None]:
     """A hub where the owner's chat at ``door`` and the console are one person's, and one session."""
     home.root.mkdir()
     home.config.write_text(
         f'owners = ["telegram:1"]\n\n[identities]\nann = ["telegram:1", "terminal:local"]\n\n'
         f'[models]\ndefault = "openai/fake"\nbase_url = "{server.url}"\n\n'
-        '[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n'
+        '[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n' + more
     )
     async with Hub.open(load(home, {}), home, [door, console]) as hub:
         (home.workspace("main") / INTERVIEW).unlink(missing_ok=True)

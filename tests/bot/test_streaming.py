@@ -216,6 +216,18 @@ async def test_after_a_crash_the_answer_goes_on_in_the_message_that_showed_it(st
     assert await state.rows("SELECT * FROM shown") == []
 
 
+async def test_a_turn_that_begins_anew_is_shown_in_the_message_that_showed_it(state: State) -> None:
+    """After a crash, or where its person interrupted it: half of an answer is never left beside the whole."""
+    adapter = FakeAdapter(capabilities=EDITS)
+    async with scene(state, adapter) as before:
+        await before.says("A beginning of what was to be said")
+    async with scene(state, adapter) as after:
+        await after.says("Another beginning, from the second try")
+        assert after.shown == ["Another beginning, from the second try"]
+        assert await after.ends("Another beginning, and its end.") == ["Another beginning, and its end."]
+    assert len(adapter.sent) == 1
+
+
 async def test_drafts_take_the_place_of_messages_where_there_are_some(state: State) -> None:
     adapter = FakeAdapter(capabilities=EDITS, draft_seconds=0.5)
     async with scene(state, adapter) as now:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.bot.cli.conftest import Limpet
-from workspaces.workspace import Workspace
+from workspaces.workspace import Workspace, furnished
 
 SETTINGS = """
 [templates.support]
@@ -18,7 +18,7 @@ MADE = "support/telegram/telegram/direct/5"
 
 def make(limpet: Limpet) -> None:
     limpet.home.config.write_text(SETTINGS, "utf-8")
-    Workspace.made_from(limpet.home.templates / "support", limpet.home.workspace(MADE))
+    Workspace.made_from(furnished(limpet.home.templates / "support"), limpet.home.workspace(MADE))
 
 
 def test_all_are_shown_with_where_they_come_from(limpet: Limpet) -> None:
