@@ -73,11 +73,13 @@ class Quote:
     """The part of an earlier message that this one quotes: foreign text, whoever wrote it.
 
     ``below``: it follows the words, which speak of it (what a pipe brought), instead of preceding them.
+    ``attachments`` are the files of that message: who answers a picture speaks of the picture.
     """
 
     text: str
     author: str = ""
     below: bool = False
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

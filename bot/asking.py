@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from adapters.adapter import Adapter
 from adapters.message import Message
@@ -13,7 +14,7 @@ from agents.agent import Agent, Question
 from agents.quoting import Quotation, one_line
 from bot.inbox import LONGEST_WORDS, Item, LeftOut, SqliteInbox
 from bot.joining import may_enter
-from bot.media import Media
+from bot.media import Media, Received
 from bot.overheard import Overheard
 from bot.queueing import Queues
 from bot.router import Route
@@ -98,10 +99,13 @@ class Asking:
     async def _said(self, item: Item) -> Question:
         message, route = item.message, self._route
         root = self._agent.workspace.root
-        received = await self._media.received(
-            message, item.turn, self._adapter, agent=self._agent.name, root=root, scope=route.scope
+        fetch = partial(
+            self._media.received, adapter=self._adapter, agent=self._agent.name, root=root, scope=route.scope
         )
-        text, quotations = _quoted(message, [each.words for each in received if each.words])
+        received = await fetch(message, item.turn)
+        theirs = message.quote.attachments if message.quote else ()
+        quoted = await fetch(replace(message, attachments=theirs), f"{item.turn}-quoted")
+        text, quotations = _quoted(message, _words(received), _words(quoted))
         return Question(
             turn=item.turn,
             session=route.session,
@@ -111,7 +115,7 @@ class Asking:
             sender=None if message.address.kind == "direct" else _name(message),
             quotations=quotations,
             may_interview=self._may_interview,
-            images=tuple(each.image for each in received if each.image is not None),
+            images=tuple(each.image for each in (*quoted, *received) if each.image is not None),
             kind=message.address.kind,
         )
 
@@ -152,15 +156,21 @@ def _name(message: Message) -> str:
     return one_line(message.sender.name or message.sender.id, 60).translate(str.maketrans("[]", "()"))
 
 
-def _quoted(message: Message, files: Sequence[str]) -> tuple[str, tuple[Quotation, ...]]:
+def _words(received: Sequence[Received]) -> list[str]:
+    return [each.words for each in received if each.words]
+
+
+def _quoted(message: Message, files: Sequence[str], theirs: Sequence[str]) -> tuple[str, tuple[Quotation, ...]]:
     """The sender's own words, and what others wrote in the message: that is a quotation, never their own.
 
-    ``files`` tell of what is attached: with somebody else's names and words, too, in what is forwarded.
+    ``files`` tell of what is attached: with somebody else's names and words, too, in what is forwarded. ``theirs`` tell
+    of the files of what is quoted.
     """
     text, quotations = "\n".join(part for part in (message.text, *files) if part), []
     if message.quote is not None:
         author = message.quote.author or "an earlier message"
-        quotations.append(Quotation(message.quote.text, f"quoted from {author}", message.quote.below))
+        said = "\n".join(part for part in (message.quote.text, *theirs) if part)
+        quotations.append(Quotation(said, f"quoted from {author}", message.quote.below))
     if message.forwarded_from is not None:
         quotations.append(Quotation(text, f"forwarded from {message.forwarded_from or 'somebody'}"))
         text = FORWARDED

@@ -251,12 +251,14 @@ def _quote(said: TelegramMessage, me: BotIdentity) -> Quote | None:
     answered, elsewhere = _answered(said), said.external_reply
     author = _sender(answered) if answered else None
     name = author.name if author else _origin(elsewhere.origin) if elsewhere else ""
+    source = answered or elsewhere
+    files = content.attachments(source) if source is not None else ()
     if said.quote:
-        return Quote(sanitize(said.quote.text), name)
+        return Quote(sanitize(said.quote.text), name, attachments=files)
     if said.reply_to_story:
         return Quote("[story]", _title(said.reply_to_story.chat))
     if answered is not None and author is not None:
         text = "" if author.id == me.id else content.quotation(answered)
     else:
         text = content.summary(elsewhere) if elsewhere else ""
-    return Quote(text, name) if text else None
+    return Quote(text, name, attachments=files) if text or files else None

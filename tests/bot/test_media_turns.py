@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
 
-from adapters.message import Attachment
+from adapters.message import Attachment, Quote
 from bot.home import Home
 from tests.agents.test_pictures import png
 from tests.bot.conftest import OPEN, Serve
@@ -147,3 +148,20 @@ async def test_the_settings_of_the_files_count(serve: Serve, door: FakeAdapter) 
         await door.says(replace(door.message("", sender="1"), attachments=(VOICE,)))
         await door.wait_sent(1)
     assert "[voice note was not fetched: no voice notes are taken here; tell them]" in server.requests[0].text
+
+
+async def test_who_answers_a_picture_speaks_of_the_picture(serve: Serve, door: FakeAdapter, home: Home) -> None:
+    """The photo may be another's, and of yesterday: the model sees it, quoted, and it lies with the chat's own."""
+    door.files["p"] = png()
+    quote = Quote("[image] at the lake", "Bob", attachments=(Attachment("image", "p", "a.png"),))
+    async with ModelServer(lambda _: Reply("A lake.")) as server, serve(server, top=OWNED, models="sees_images = true"):
+        await door.says(replace(door.message("what is this?", sender="1"), quote=quote))
+        await door.wait_sent(1)
+        (kept,) = (home.workspace("main") / "media").iterdir()
+    words, picture = server.requests[0].messages[-1]["content"]
+    assert re.search(
+        r'<note source="quoted from Bob">\n\[image\] at the lake\n\[image a.png, .*</note>', words["text"], re.S
+    )
+    assert words["text"].endswith("] what is this?")
+    assert picture["type"] == "image_url"
+    assert kept.read_bytes() == png()
