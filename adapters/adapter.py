@@ -168,6 +168,14 @@ class Reactor(Protocol):
 
 
 @runtime_checkable
+class Eraser(Protocol):
+    """An adapter whose platform lets us take back a message of ours: an answer that was shown longer than it became."""
+
+    async def erase(self, address: Address, message_id: str) -> None:
+        """Delete an own message; one that is gone is no error. Failures are swallowed."""
+
+
+@runtime_checkable
 class Leaver(Protocol):
     """An adapter that can leave a chat by itself."""
 

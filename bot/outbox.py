@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from adapters.adapter import Adapter, Settler
+from adapters.adapter import Adapter, Eraser, Settler
 from adapters.errors import Absent, AdapterError, Ambiguous, AuthFailed, ChatMoved, RateLimited, Rejected
 from adapters.message import Address, Part, Receipt
 from adapters.text import FormattedText
@@ -113,16 +113,20 @@ class SqliteOutbox:
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._surplus: list[tuple[Address, str]] = []
         self._lanes = Lanes(self._send_next, failed=failed or _lane_failed)
 
     async def add(self, db: Any, turn: str, parts: Sequence[Part]) -> None:
         """Insert the parts of a turn inside the caller's transaction; a turn that is there already stays as it is.
 
-        A part whose beginning was shown is edited in where it was, instead of being sent.
+        A part whose beginning was shown is edited in where it was, instead of being sent. What was shown beyond them is
+        taken back with the next ``wake``, where the platform lets us: no crash makes up for it.
         """
         shown = dict(await db.execute_fetchall("DELETE FROM shown WHERE turn = ? RETURNING part, message_id", (turn,)))
         for number, part in enumerate(parts):
-            await self._insert(db, turn, number, part, shown.get(number))
+            await self._insert(db, turn, number, part, shown.pop(number, None))
+        if parts:
+            self._surplus += [(parts[0].address, message) for message in shown.values()]
 
     async def show(self, turn: str, number: int, part: Part) -> str | None:
         """Send ``part`` as what there is so far of a part of that number; the id of its message, which is kept.
@@ -167,6 +171,12 @@ class SqliteOutbox:
 
     async def wake(self, parts: Sequence[Part]) -> None:
         """Parts of these chats were committed."""
+        while self._surplus:
+            address, message = self._surplus.pop()
+            address = await self._people.newest(address)
+            adapter = self._adapters[address.channel, address.account]  # it showed it
+            if isinstance(adapter, Eraser):
+                await adapter.erase(address, message)
         for address in {part.address for part in parts}:
             self._lanes.wake(await self._lane(address))
 

@@ -14,7 +14,7 @@ from typing import NoReturn, TypeVar
 
 import pytest
 
-from adapters.adapter import Accept, Adapter, Drafter, Reactor
+from adapters.adapter import Accept, Adapter, Drafter, Eraser, Leaver, Reactor
 from adapters.contract.harness import (
     ButtonHarness,
     DeletionHarness,
@@ -449,7 +449,7 @@ class AdapterContract:
             assert harness.shown()[-1] == "kept"
 
     async def test_what_is_best_effort_never_fails(self, harness: Harness) -> None:
-        """Typing, drafts and reactions, while the platform is there and while it is not."""
+        """Typing, drafts, reactions and what takes something back, while the platform is there and while it is not."""
 
         async def all_of_it(adapter: Adapter, address: Address) -> None:
             await adapter.typing(address)
@@ -458,6 +458,10 @@ class AdapterContract:
             if isinstance(adapter, Reactor):
                 await adapter.react(address, "1", "👀")
                 await adapter.react(address, "987654321", "")
+            if isinstance(adapter, Eraser):
+                await adapter.erase(address, "987654321")
+            if isinstance(adapter, Leaver):
+                await adapter.leave(address)
 
         async with running(harness, Store().accept) as (adapter, address):
             await all_of_it(adapter, address)

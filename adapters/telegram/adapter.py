@@ -188,6 +188,12 @@ class TelegramAdapter:
         except AdapterError as error:
             log.debug("telegram/%s: a reaction was not shown: %s", self.account, error)
 
+    async def erase(self, address: Address, message_id: str) -> None:
+        try:
+            await self._client().erase(address, message_id)
+        except AdapterError as error:
+            log.debug("telegram/%s: a message was not deleted: %s", self.account, error)
+
     async def leave(self, address: Address) -> None:
         try:
             await self._client().leave(address)

@@ -115,6 +115,9 @@ class Client:
         """Put ``commands``, names and what they do, in the place of those that the bot's menu had."""
         await self._call(self._bot.set_my_commands(commands))
 
+    async def erase(self, address: Address, message_id: str) -> None:
+        await self._call(self._bot.delete_message(address.chat, int(message_id)))
+
     async def leave(self, address: Address) -> None:
         await self._call(self._bot.leave_chat(address.chat))
 

@@ -228,6 +228,14 @@ async def test_a_turn_that_begins_anew_is_shown_in_the_message_that_showed_it(st
     assert len(adapter.sent) == 1
 
 
+async def test_what_was_shown_beyond_the_answer_is_taken_back(state: State) -> None:
+    """A model that failed in the middle of a long answer, and said less on its second try."""
+    async with scene(state, FakeAdapter(capabilities=EDITS)) as now:
+        await now.says(*pieces(ANSWER))
+        assert len(now.shown) > 2
+        assert await now.ends("It was short in the end.") == ["It was short in the end."]
+
+
 async def test_drafts_take_the_place_of_messages_where_there_are_some(state: State) -> None:
     adapter = FakeAdapter(capabilities=EDITS, draft_seconds=0.5)
     async with scene(state, adapter) as now:

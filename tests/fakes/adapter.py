@@ -159,6 +159,10 @@ class FakeAdapter:
     async def react(self, address: Address, message_id: str, emoji: str) -> None:
         self.reactions[message_id] = emoji
 
+    async def erase(self, address: Address, message_id: str) -> None:
+        if any(sent.message_id == message_id for sent in self.sent):
+            self.delete(message_id)
+
     async def fetch(self, ref: str, limit: int) -> AsyncIterator[bytes]:
         if ref not in self.files:
             raise Rejected(f"there is no file {ref!r}")

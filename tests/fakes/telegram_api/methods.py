@@ -58,6 +58,7 @@ class Methods(Chats):
             "deletewebhook": self._delete_webhook,
             "getwebhookinfo": self._get_webhook_info,
             "setmycommands": self._set_my_commands,
+            "deletemessage": self._delete_message,
             "leavechat": self._leave_chat,
             "sendmessage": self._send_message,
             "sendphoto": lambda parameters: self._send_file("photo", parameters),
@@ -106,6 +107,15 @@ class Methods(Chats):
 
     def _delete_webhook(self, parameters: Json) -> bool:
         self.webhook = ""
+        return True
+
+    def _delete_message(self, parameters: Json) -> bool:
+        chat = self._chat(parameters)
+        number = integer(parameters.get("message_id"))
+        found = next((sent for sent in self.sent if (sent.chat, sent.id) == (chat.id, number)), None)
+        if found is None:
+            raise bad("message to delete not found")
+        self.delete(found)
         return True
 
     def _leave_chat(self, parameters: Json) -> bool:
