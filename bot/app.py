@@ -211,6 +211,7 @@ class Hub:
                     queues=queues,
                     choices=choices,
                     streams=settings.streams(),
+                    signs=settings.signs(),
                     advice=lambda name: chosen[name].notice if name in chosen and chosen[name].model is None else None,
                 )
                 yield cls(

@@ -76,7 +76,7 @@ class _Row:
     message_id: str | None
     """The message that shows it already, and is to be edited; None where it is to be sent."""
     since: datetime
-    """When it was stored."""
+    """When what it answers came, else when it was stored: nothing of it was sent before."""
     repeat: bool
     """It may have been sent before."""
 
@@ -119,12 +119,14 @@ class SqliteOutbox:
     async def add(self, db: Any, turn: str, parts: Sequence[Part]) -> None:
         """Insert the parts of a turn inside the caller's transaction; a turn that is there already stays as it is.
 
-        A part whose beginning was shown is edited in where it was, instead of being sent. What was shown beyond them is
-        taken back with the next ``wake``, where the platform lets us: no crash makes up for it.
+        A part whose beginning was shown is edited in where it was, instead of being sent; it is looked for where a
+        crash may have come between showing it and knowing that. What was shown beyond them is taken back with the next
+        ``wake``, where the platform lets us: no crash makes up for it.
         """
         shown = dict(await db.execute_fetchall("DELETE FROM shown WHERE turn = ? RETURNING part, message_id", (turn,)))
+        rows = await db.execute_fetchall("SELECT 1 FROM inbox WHERE turn = ? AND tries > 1", (turn,))
         for number, part in enumerate(parts):
-            await self._insert(db, turn, number, part, shown.pop(number, None))
+            await self._insert(db, turn, number, part, shown.pop(number, None), repeat=bool(rows))
         if parts:
             self._surplus += [(parts[0].address, message) for message in shown.values()]
 
@@ -140,7 +142,10 @@ class SqliteOutbox:
         if shown is not None:
             await adapter.edit(_readdressed(part, address), shown[0])
             return str(shown[0])
-        receipt = await adapter.send(_readdressed(part, address), f"{turn}/{number}")
+        part, key = _readdressed(part, address), f"{turn}/{number}"
+        begun = await self._state.row("SELECT received_at FROM inbox WHERE turn = ? AND tries > 1", turn)
+        since = datetime.fromisoformat(begun[0]) if begun else None
+        receipt = await _delivered(adapter, part, key, since)
         if receipt.message_id is not None:
             async with self._state.transaction() as db:
                 await db.execute(
@@ -250,11 +255,15 @@ class SqliteOutbox:
     async def close(self, grace: float) -> None:
         await self._lanes.close(grace)
 
-    async def _insert(self, db: Any, turn: str, number: int, part: Part, message_id: str | None = None) -> None:
+    async def _insert(
+        self, db: Any, turn: str, number: int, part: Part, message_id: str | None = None, *, repeat: bool = False
+    ) -> None:
         address = part.address
+        adapter = self._adapters.get((address.channel, address.account))
         await db.execute(
-            "INSERT OR IGNORE INTO outbox (turn, part, lane, channel, account, body, owner, created_at, message_id)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO outbox"
+            " (turn, part, lane, channel, account, body, owner, created_at, message_id, repeat)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 turn,
                 number,
@@ -265,6 +274,7 @@ class SqliteOutbox:
                 self._owner,
                 self._clock().isoformat(),
                 message_id,
+                repeat and message_id is None and isinstance(adapter, Settler),
             ),
         )
 
@@ -301,7 +311,9 @@ class SqliteOutbox:
                 await adapter.edit(row.part, row.message_id)
                 message_id: str | None = row.message_id
             else:
-                message_id = (await _delivered(adapter, row)).message_id
+                message_id = (
+                    await _delivered(adapter, row.part, row.key, row.since if row.repeat else None)
+                ).message_id
         except AdapterError as error:
             return await self._refused(row, adapter, error)
         await self._finish(row, "sent", message_id=message_id)
@@ -381,7 +393,8 @@ class SqliteOutbox:
         return longest * (0.5 + self._rng.random() / 2)
 
     async def _next(self, name: str) -> _Row | None:
-        columns = "id, turn, part, channel, account, body, tries, message_id, created_at, repeat"
+        since = "coalesce((SELECT received_at FROM inbox WHERE turn = outbox.turn), created_at)"
+        columns = f"id, turn, part, channel, account, body, tries, message_id, {since}, repeat"
         waiting = f"SELECT {columns} FROM outbox WHERE {_PENDING}"  # noqa: S608 - constants
         row = await self._state.row(
             f"{waiting} AND lane = ? AND owner = ? AND part >= ? ORDER BY part >= 0, id LIMIT 1",
@@ -456,13 +469,18 @@ async def _give_up(db: Any, row: int, turn: str) -> None:
     await db.execute("UPDATE outbox SET state = 'failed', error = 'it can not be read' WHERE id = ?", (row,))
 
 
-async def _delivered(adapter: Adapter, row: _Row) -> Receipt:
-    """The receipt of a part; one that may have been sent before is looked for first, where that can be done."""
-    if row.repeat and isinstance(adapter, Settler):
-        receipt = await adapter.settle(row.part, row.key, row.since)
+async def _delivered(adapter: Adapter, part: Part, key: str, since: datetime | None) -> Receipt:
+    """The receipt of a part; one that may have been sent at ``since`` or later is looked for, where that can be done.
+
+    What is found may be the beginning of it, that was shown while it grew.
+    """
+    if since is not None and isinstance(adapter, Settler):
+        receipt = await adapter.settle(part, key, since)
         if receipt is not None:
+            if receipt.message_id is not None and adapter.capabilities.edits and not part.files:
+                await adapter.edit(part, receipt.message_id)
             return receipt
-    return await adapter.send(row.part, row.key)
+    return await adapter.send(part, key)
 
 
 def lane(address: Address) -> str:

@@ -212,6 +212,12 @@ class ChannelSettings(_Table, Generic[Options]):
     stream: bool = Field(
         True, description="Whether an answer is shown while it is being written, where that is possible."
     )
+    acknowledge: str = Field(
+        "",
+        max_length=16,
+        examples=["👀"],
+        description="An emoji that it puts on a message while it works on the answer, where that is possible.",
+    )
     blocked: tuple[Id, ...] = Field(
         (), examples=[["987654321"]], description="Senders who are not heard anywhere on this account, by id."
     )
@@ -525,6 +531,10 @@ class Settings(BaseSettings):
     def policies(self) -> Mapping[tuple[str, str], Policy]:
         """Who may talk where, by channel and account (the name of the section)."""
         return {(section.kind, name): section.policy for name, section in self.channels.items()}
+
+    def signs(self) -> Mapping[tuple[str, str], str]:
+        """What is put on a message while it is answered, by channel and account."""
+        return {(section.kind, name): section.acknowledge for name, section in self.channels.items()}
 
     def accounts(self) -> Mapping[str, Sequence[str]]:
         """The accounts of each identity, by its name."""

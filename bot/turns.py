@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from adapters.adapter import Adapter, Narrator, TurnReport
-from adapters.message import Address, File, Message
+from adapters.message import File, Message
 from adapters.text import sanitize
 from agents.agent import Agent
 from agents.errors import ModelError
@@ -39,6 +39,7 @@ from bot.outbox import SqliteOutbox
 from bot.outcome import EXIT_FAILURE, Outcome, apology, followed, is_among_owners
 from bot.outgoing import Outgoing
 from bot.overheard import Overheard
+from bot.presence import present
 from bot.queueing import Queues, is_press
 from bot.router import Route
 from bot.streaming import Display, Hidden, Narrated, Stream
@@ -52,9 +53,6 @@ log = structlog.get_logger(__name__)
 
 MOST_TURNS = 16
 """Turns at once: each holds a model call; a person waits behind at most a few others."""
-
-TYPING_SECONDS = 4.5
-"""Telegram and Discord show "typing" for about five seconds a call."""
 
 TIRED = "I tried three times to answer this and never got to the end; I am sorry. Could you say it another way?"
 LONGEST_QUESTION = 60
@@ -98,6 +96,7 @@ class Turns:
         queues: Queues,
         choices: Choices,
         streams: Collection[tuple[str, str]] = (),
+        signs: Mapping[tuple[str, str], str] | None = None,
         advice: Callable[[str], str | None] = lambda _: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -123,6 +122,7 @@ class Turns:
         self._queues = queues
         self._choices = choices
         self._streams = streams
+        self._signs = signs or {}
         self._advice = advice
         self._sleep = sleep
         self._running: dict[str, tuple[Item, asyncio.Task[Outcome | None]]] = {}
@@ -340,7 +340,7 @@ class Turns:
                 was_said = await self._ledger.was_said(route.session, item.turn)
                 return Outcome(answer="" if was_said else metering.NOT_TODAY, code=EXIT_FAILURE)
             asking = self._asking(item, route, adapter, agent)
-            async with _typing(adapter, message.address):
+            async with present(adapter, message, self._signs.get((adapter.channel, adapter.account), "")):
                 question = await asking.question()
                 async with aclosing(agent.answer(question)) as events, self._displayed(item, adapter) as display:
                     outcome = await followed(events, message, adapter, display, self._ledger.cost)
@@ -465,24 +465,3 @@ def place(message: Message, session: str) -> str:
     given = commands.given(message)
     command = given and commands.find(given.name)
     return session + ASIDE if command and command.at_once else session
-
-
-@asynccontextmanager
-async def _typing(adapter: Adapter, address: Address) -> AsyncIterator[None]:
-    """Keep "typing" shown while the block runs, and never after it."""
-    if not adapter.capabilities.typing:
-        yield
-        return
-
-    async def keep() -> None:
-        while True:
-            await adapter.typing(address)
-            await asyncio.sleep(TYPING_SECONDS)
-
-    task = asyncio.create_task(keep())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task

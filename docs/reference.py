@@ -28,6 +28,8 @@ _SECTIONS = {
     "agents": "[agents.NAME]",
     "templates": "[templates.NAME]",
     "channels": "[channels.NAME], with the settings of Telegram",
+    "discord": "[channels.NAME], with the settings of Discord",
+    "slack": "[channels.NAME], with the settings of Slack",
     "webhook": "[channels.NAME], with the settings of a webhook",
     "chats": '[channels.NAME.chats."ID"]',
     "bindings": "[[bindings]]",
@@ -40,10 +42,13 @@ _SECTIONS = {
     "voice": "[voice]",
 }
 
+_CHANNELS = ("discord", "slack", "webhook")
+"""Of these only what is their own is told; of Telegram also what every channel has."""
+
 
 def configuration() -> str:
     """What each section is for, and a table of its keys: key, default, meaning."""
-    channels: dict[str, Any] = {"telegram": {"chats": {"-5": {}}}, "webhook": {}}
+    channels: dict[str, Any] = {"telegram": {"chats": {"-5": {}}}, **{name: {} for name in _CHANNELS}}
     data: dict[str, Any] = {
         "agents": {"a": {}},
         "templates": {"t": {}},
@@ -54,19 +59,19 @@ def configuration() -> str:
     rows: dict[str, list[str]] = {name: [] for name in _SECTIONS}
     for key in all_keys(data):
         field = field_at(key, data)
-        is_webhook = key[:2] == ("channels", "webhook")
-        if field is not None and not (is_webhook and key[-1] in ChannelSettings.model_fields):
+        own = key[1] if key[0] == "channels" and key[1] in _CHANNELS else None
+        if field is not None and not (own and key[-1] in ChannelSettings.model_fields):
             default = field.get_default(call_default_factory=True, validated_data={})
             meaning = (field.description or "").replace("|", "\\|").replace("``", "`")
             is_chat = "chats" in key[:-1]
-            section = "webhook" if is_webhook else "chats" if is_chat else str(key[0]) if len(key) > 1 else ""
-            rows[section].append(f"| `{key[-1]}` | {_default(default)} | {meaning} |")
+            section = own or ("chats" if is_chat else key[0] if len(key) > 1 else "")
+            rows[str(section)].append(f"| `{key[-1]}` | {_default(default)} | {meaning} |")
     parts = []
     for name, title in _SECTIONS.items():
         table, comma, rest = title.partition(",")
         parts.append(f"## `{table}`{comma}{rest}\n" if name else f"## {title}\n")
-        if name == "webhook":
-            parts.append("Beside what every channel has; [what it is for](channels/webhook.md).\n")
+        if name in _CHANNELS:
+            parts.append(f"Beside what every channel has; [what it is for](channels/{name}.md).\n")
         elif name == "chats":
             parts.append("What is otherwise in one group and its threads than elsewhere on the channel.\n")
         elif name:

@@ -353,3 +353,17 @@ async def test_a_channel_that_crashes_is_started_anew_and_says_so(
                 await asyncio.sleep(0.01)
         await door.says(door.message("are you back?"))
         assert [s.text for s in await door.wait_sent(1)] == ["re: are you back?"]
+
+
+async def test_a_message_bears_a_sign_as_long_as_it_is_worked_on(serve: Serve, door: FakeAdapter) -> None:
+    async with (
+        ModelServer(lambda _: Reply("done", wait=True)) as server,
+        serve(server, OPEN + 'acknowledge = "👀"\n') as hub,
+    ):
+        await door.says(door.message("think", message_id="m"))
+        await server.arrived(1)
+        assert door.reactions == {"m": "👀"}
+        server.release()
+        await door.wait_sent(1)
+        await hub.idle()
+        assert door.reactions == {"m": ""}

@@ -234,7 +234,7 @@ async def test_whoever_says_stop_hears_no_more_of_what_was_left_out(state: State
     assert len(await inbox.crowd_out("s", 2)) == 2
     await inbox.give_up("s", "7")
     left_out = await inbox.left_out(await claimed(inbox))
-    assert left_out.own == ("8",)
+    assert (left_out.own, left_out.others) == (("8",), ())
 
 
 async def test_what_was_taken_back_is_not_named_among_what_was_left_out(state: State, clock: Clock) -> None:
