@@ -25,6 +25,51 @@ async def _at_once(key: str) -> bool:  # noqa: ARG001 - the same for all
     return True
 
 
+LEAST = 2
+"""So many lanes work however late the loop is."""
+
+LATE_SECONDS = 0.015
+"""When one pass of the loop takes longer than this, nothing more is begun: what arrives has to be accepted soon."""
+
+
+class Places:
+    """Who may work now: ``limit`` at once, and fewer while their own work keeps the loop busy.
+
+    Turns wait for models, and then sixteen of them are little to do. Where the models are quick, sixteen would share
+    one processor, end no sooner, and hold up everything that arrives.
+    """
+
+    def __init__(self, limit: int, sleep: Callable[[float], Awaitable[None]]) -> None:
+        self._free = asyncio.Semaphore(limit)
+        self._entry = asyncio.Lock()
+        self._sleep = sleep
+        self._working = 0
+
+    async def __aenter__(self) -> None:
+        await self._free.acquire()
+        try:
+            async with self._entry:  # one after the other, so that each sees what the one before it began
+                while self._working >= LEAST and (late := await _lateness()) > LATE_SECONDS:
+                    await self._sleep(late)
+                self._working += 1
+        except BaseException:
+            self._free.release()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._working -= 1
+        self._free.release()
+
+
+async def _lateness() -> float:
+    """How long a pass of the loop takes, in seconds."""
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # what was ready in the first pass has run
+    return loop.time() - begin
+
+
 class Lanes:
     """At most one task per key, at most ``limit`` of them working at once (None: no limit).
 
@@ -45,7 +90,7 @@ class Lanes:
         self._ready = ready
         self._failed = failed
         self._sleep = sleep
-        self._places = asyncio.Semaphore(limit) if limit is not None else None
+        self._places = Places(limit, sleep) if limit is not None else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._resting: set[str] = set()
         self._woken: set[str] = set()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -207,3 +209,44 @@ async def test_what_is_waited_for_takes_no_place() -> None:
     typing.set()
     await lanes.idle()
     assert len(done) == 101
+
+
+async def most_at_once(work: Callable[[], Awaitable[None]], keys: int = 30) -> int:
+    """How many of ``keys`` lanes, each with one piece of ``work``, are at it at the same time."""
+    left, working, most = dict.fromkeys(map(str, range(keys)), 1), 0, 0
+
+    async def piece(key: str) -> bool:
+        nonlocal working, most
+        if not left[key]:
+            return False
+        left[key] -= 1
+        working += 1
+        most = max(most, working)
+        await work()
+        working -= 1
+        return True
+
+    lanes = Lanes(piece, limit=16, failed=_raise)
+    for key in left:
+        lanes.wake(key)
+    await lanes.idle()
+    assert not any(left.values()), "each had its turn"
+    return most
+
+
+async def test_work_that_waits_for_others_is_done_sixteen_at_once() -> None:
+    async def waits() -> None:
+        await asyncio.sleep(0.2)
+
+    assert await most_at_once(waits) == 16
+
+
+async def test_work_that_keeps_the_loop_busy_is_done_few_at_once() -> None:
+    """So that what arrives meanwhile is accepted soon, however many conversations there are."""
+
+    async def computes() -> None:
+        for _ in range(3):
+            time.sleep(0.03)
+            await asyncio.sleep(0)
+
+    assert await most_at_once(computes) <= 4
