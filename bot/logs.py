@@ -29,7 +29,7 @@ from bot.redaction import Redactor, secrets_of
 if TYPE_CHECKING:
     from structlog.typing import EventDict
 
-_QUIET = ("httpx", "httpcore", "telegram", "aiohttp", "asyncio", "urllib3", "watchdog", "LiteLLM")
+_QUIET = ("httpx", "httpcore", "telegram", "discord", "aiohttp", "asyncio", "urllib3", "watchdog", "LiteLLM")
 """Libraries whose INFO is not ours to tell: httpx logs the URL of every call, with the bot's token in it."""
 
 _LEVELS = logging.getLevelNamesMapping()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Connect the bot to Telegram and the like.")
 
-NameArgument = Annotated[str, typer.Argument(help="telegram, webhook, or a name of your own with --kind.")]
+NameArgument = Annotated[str, typer.Argument(help="discord, slack, telegram, webhook, or your own name with --kind.")]
 
 
 @app.command("list")

@@ -94,6 +94,8 @@ def _is_text(word: str) -> bool:
     """Whether a single word is something to say, and not a command that was mistyped or is another program's."""
     if not word.strip() or word.startswith("-") or word.casefold() in _ELSEWHERE:
         return False
+    if word.startswith("/"):
+        return True  # a command of the chat is said there: limpet /status
     return all(distance(word.casefold(), entry.name) > FORGIVEN for entry in COMMANDS)
 
 

@@ -79,7 +79,8 @@ async def test_no_more_lanes_work_at_once_than_allowed() -> None:
         left[key] -= 1
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0)
+        for _ in range(20):  # long enough for others to begin
+            await asyncio.sleep(0)
         running -= 1
         return True
 
@@ -246,7 +247,9 @@ async def test_work_that_keeps_the_loop_busy_is_done_few_at_once() -> None:
 
     async def computes() -> None:
         for _ in range(3):
-            time.sleep(0.03)
+            end = time.monotonic() + 0.03
+            while time.monotonic() < end:
+                pass
             await asyncio.sleep(0)
 
     assert await most_at_once(computes) <= 4

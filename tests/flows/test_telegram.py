@@ -10,6 +10,7 @@ import unicodedata
 
 import pytest
 
+from bot.commands import COMMANDS
 from bot.outbox import REPEATED
 from tests.fakes.model_server import Call, ModelServer, Recorded, Reply
 from tests.fakes.telegram_api import ANN, BOB, TOKEN, Fault, TelegramApi, User
@@ -374,8 +375,7 @@ async def test_commands_are_answered_by_the_hub_where_they_are_meant_for_it(
             sent = (await telegram.wait_sent(5))[3:]
             assert {(message.chat, message.reply_to) for message in sent} == {(OLD, asked), (OLD, asked + 1)}
             assert any("Did you mean /help?" in message.text for message in sent)
-            menu = ["help", "memory", "undo", "new", "compact", "context", "stop", "status", "whoami"]
-            assert [name for name, _ in telegram.menu] == menu
+            assert [name for name, _ in telegram.menu] == [each.name for each in COMMANDS if each.is_listed]
         assert server.requests == []
     assert len(telegram.sent) == 5
 

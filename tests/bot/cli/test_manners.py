@@ -22,7 +22,19 @@ from tests.bot.cli.conftest import Limpet
 
 ROOT = Path(__file__).parents[3]
 
-FRAME = {"app", "dispatch", "help", "memory_index", "memory_use", "options", "output", "spared", "words", "__init__"}
+FRAME = {
+    "admitting",
+    "app",
+    "dispatch",
+    "help",
+    "memory_index",
+    "memory_use",
+    "options",
+    "output",
+    "spared",
+    "words",
+    "__init__",
+}
 
 
 def test_version_and_help_are_on_stdout_and_nothing_else(limpet: Limpet) -> None:
@@ -110,6 +122,7 @@ def test_a_slip_is_refused_and_never_sent_to_a_model(words: list[str], said: str
     [
         ([], ["chat"]),
         (["hi"], ["chat", "--once", "hi"]),
+        (["/status"], ["chat", "--once", "/status"]),
         (["今日は"], ["chat", "--once", "今日は"]),
         (["what is my dog called?"], ["chat", "--once", "what is my dog called?"]),
         (["two words", "--agent", "work"], ["chat", "--once", "two words", "--agent", "work"]),

@@ -225,7 +225,7 @@ async def test_health_of_a_running_hub_is_what_counts(limpet: Limpet) -> None:
     ("words", "said"),
     [
         (["--channel", "telegrm"], "no channel is called 'telegrm' — did you mean 'telegram'?"),
-        (["--channel", "irc"], "no channel is called 'irc' — there are: terminal, telegram"),
+        (["--channel", "irc"], "no channel is called 'irc' — there are: terminal, discord, slack, telegram"),
         (
             ["--channel", "telegram", "--account", "wrok"],
             "no account of telegram is called 'wrok' — did you mean 'work'?",
