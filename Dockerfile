@@ -13,8 +13,9 @@ COPY workspaces workspaces
 RUN pip install --no-deps --no-build-isolation .
 
 FROM python:3.13-slim
-# libmagic1 is what the WhatsApp library needs to import.
-# hadolint ignore=DL3008 - Debian keeps no old versions: a pin would break the build at the next update
+# libmagic1 is what the WhatsApp library needs to import. Debian keeps no old versions of it: a pin would break the build
+# at the next update.
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libmagic1 \
     && rm -rf /var/lib/apt/lists/* \

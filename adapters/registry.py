@@ -1,6 +1,6 @@
 """Finds adapters by the name that the configuration uses, and makes them.
 
-Telegram and the webhook are built in; any installed package adds its own by an entry point in the group
+Discord, Slack, Telegram and the webhook are built in; any installed package adds its own by an entry point in the group
 ``limpet.adapters`` that names a class such as ``WebhookAdapter``. Nothing of an adapter is imported before it is asked
 for by name.
 """
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 GROUP = "limpet.adapters"
 
-_BUILT_IN = {"telegram": "adapters.telegram:TelegramAdapter", "webhook": "adapters.webhook:WebhookAdapter"}
+_BUILT_IN = {
+    "discord": "adapters.discord:DiscordAdapter",
+    "slack": "adapters.slack:SlackAdapter",
+    "telegram": "adapters.telegram:TelegramAdapter",
+    "webhook": "adapters.webhook:WebhookAdapter",
+}
 
 
 class Identity(Protocol):
@@ -52,6 +57,7 @@ class Finding(Protocol):
 class AdapterClass(Protocol):
     """What a name stands for: something that makes an adapter of an account's name and its settings.
 
+    The settings may have a static ``asked(options)``: which of several secrets have to be asked for, in that order.
     It may have ``async inspect(settings, groups) -> list[Finding]``, which asks the platform about the account and the
     groups where it is to answer.
     """

@@ -44,7 +44,9 @@ USAGE = (
 BY_SETTINGS = "That is so by the settings: change it there."
 NO_CHANNEL = "No channel here is called {name}: there are {names}."
 ALLOWED_HERE = "I answer here now, when I am addressed. /deny ends it."
-NOT_ALLOWED = "Hello! I may not answer in this group yet, and read nothing here. My owner can allow it: /allow here."
+NOT_ALLOWED = (
+    "Hello! I may not answer in this group yet, and read nothing here. My owner can allow it: /allow, said to me here."
+)
 ENDED_HERE = "I answer here no more."
 NOT_ADDRESSED = "I answer whoever addresses me, and know then what was said here since my last answer."
 EVERYTHING = "I answer what is said here, all of it."

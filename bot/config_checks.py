@@ -12,8 +12,9 @@ from bot import router
 from bot.config_keys import is_secret
 from bot.config_problems import Source
 from bot.errors import Problem
-from bot.settings import TERMINAL, BindingSettings, Settings, channel_names
+from bot.settings import Settings
 from bot.spelling import closest, did_you_mean
+from bot.tables import TERMINAL, BindingSettings, channel_names
 from bot.toml_positions import Key
 from workspaces.memory.embedders import NAMES
 

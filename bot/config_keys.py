@@ -17,7 +17,8 @@ from adapters.errors import AdapterError
 from adapters.registry import settings_model
 from agents.settings import ModelsSettings, NamedModel
 from bot.redaction import names_a_secret
-from bot.settings import ChannelSettings, Settings
+from bot.settings import Settings
+from bot.tables import ChannelSettings
 from bot.toml_positions import Key
 
 

@@ -31,7 +31,7 @@ from workspaces.scope import Level
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bot.settings import MediaSettings
+    from bot.tables import MediaSettings
     from workspaces.scope import Scope
 
 log = structlog.get_logger(__name__)

@@ -159,7 +159,7 @@ def _scrap(path: Path, data: bytes, dir_fd: int | None) -> Iterator[tuple[Path, 
             os.fsync(descriptor)
             yield fresh, descriptor
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # what is done is done, and the next one sweeps what stays behind
             os.unlink(fresh, dir_fd=dir_fd)
 
 

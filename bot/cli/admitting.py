@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 
 def account_of(who: str) -> tuple[str, str]:
     """Channel and sender. Raises UsageError for what is no account."""
-    from bot.settings import channel_names
+    from bot.tables import channel_names
 
     channel, _, sender = who.partition(":")
     if not sender or sender.startswith("@"):

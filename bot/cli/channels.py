@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bot.config import Draft
     from bot.home import Home
-    from bot.settings import ChannelSettings
+    from bot.tables import ChannelSettings
     from bot.toml_positions import Key
 
 app = typer.Typer(help="Connect the bot to Telegram and the like.")

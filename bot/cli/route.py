@@ -60,8 +60,8 @@ def explain(
 
 def _check(settings: Settings, channel: str, account: str | None) -> None:
     """Refuse names that lead nowhere: the answer to a mistyped question would mislead."""
-    from bot.settings import channel_names
     from bot.spelling import did_you_mean
+    from bot.tables import channel_names
 
     if channel not in channel_names():
         raise UsageError(f"no channel is called {channel!r}", did_you_mean(channel, channel_names()))

@@ -20,7 +20,8 @@ from bot.config_keys import all_keys, example_of, field_at, is_secret
 from bot.environment import Environment
 from bot.errors import ConfigError, Problem
 from bot.home import Home
-from bot.settings import AgentSettings, BindingSettings, ChannelSettings, Settings, secrets_in
+from bot.settings import Settings, secrets_in
+from bot.tables import AgentSettings, BindingSettings, ChannelSettings
 from workspaces.memory.settings import MemorySettings
 
 TOKEN = "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"

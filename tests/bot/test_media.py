@@ -24,8 +24,8 @@ from bot.home import Home
 from bot.media import SET_LISTENER, Media, Received, Transcribe, ending_of
 from bot.metering import transcribed
 from bot.models import prices_of
-from bot.settings import FileKind, MediaSettings
 from bot.state import State
+from bot.tables import FileKind, MediaSettings
 from bot.usage import Ledger, used_since
 from tests.agents.test_pictures import MADE
 from tests.bot.conftest import Clock

@@ -7,13 +7,18 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from adapters.contract import Harness
+from tests.contracts.discord import DiscordHarness
 from tests.contracts.fake import FakeHarness
+from tests.contracts.slack import SlackHarness, SlackHttpHarness
 from tests.contracts.telegram import TelegramHarness, TelegramWebhookHarness
 from tests.contracts.terminal import TerminalHarness
 from tests.contracts.webhook import WebhookHarness
 
 HARNESSES: dict[str, Callable[[], Harness]] = {
+    "discord": DiscordHarness,
     "fake": FakeHarness,
+    "slack": SlackHarness,
+    "slack http": SlackHttpHarness,
     "telegram": TelegramHarness,
     "telegram webhook": TelegramWebhookHarness,
     "terminal": TerminalHarness,

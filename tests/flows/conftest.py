@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,10 +74,14 @@ class Hub:
 
 @dataclass
 class Limpet:
-    """Runs ``limpet`` in ``home`` with nothing of the tester's own environment but the path."""
+    """Runs ``limpet`` in ``home`` with nothing of the tester's own environment but the path.
+
+    ``program`` are the arguments of Python that start its hub, None for the usual ones.
+    """
 
     home: Path
     env: dict[str, str] = field(default_factory=dict)
+    program: Sequence[str] | None = None
 
     @property
     def workspace(self) -> Path:
@@ -102,7 +106,7 @@ class Limpet:
     @asynccontextmanager
     async def hub(self) -> AsyncIterator[Hub]:
         """``limpet run`` for the length of the block."""
-        hub = Hub(await self._start("run"))
+        hub = Hub(await self._start("run", program=self.program))
         reader = asyncio.create_task(hub.read())
         try:
             await hub.until("hub.started")
@@ -113,7 +117,7 @@ class Limpet:
                 await hub.process.wait()
             await reader
 
-    async def _start(self, *args: str) -> asyncio.subprocess.Process:
+    async def _start(self, *args: str, program: Sequence[str] | None = None) -> asyncio.subprocess.Process:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         environ = {
             **kept,
@@ -124,7 +128,7 @@ class Limpet:
         }
         pipe = asyncio.subprocess.PIPE
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bot", *args, stdin=pipe, stdout=pipe, stderr=pipe, env=environ
+            sys.executable, *(program or ("-m", "bot")), *args, stdin=pipe, stdout=pipe, stderr=pipe, env=environ
         )
 
 

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -106,8 +106,8 @@ class History:
         return numbered
 
     def end_write(self, write: Write) -> None:
-        """Note that it is in its file. Not synced: a power cut may lose this, and then the file tells."""
-        with self._journal() as journal:
+        """Note that it is in its file. A power cut or a full disk may lose this, and then the file tells."""
+        with suppress(OSError), self._journal() as journal:
             _append(journal, {"written": write.id})
 
     def was_written(self, write: Write) -> bool:

@@ -15,7 +15,13 @@ SCOPES = {
     "app_mentions:read": (),
     "channels:history": ("conversations.history", "conversations.replies"),
     "channels:read": ("conversations.info", "users.conversations"),
-    "chat:write": ("chat.postMessage", "chat.update", "chat.postEphemeral", "assistant.threads.setStatus"),
+    "chat:write": (
+        "chat.postMessage",
+        "chat.update",
+        "chat.delete",
+        "chat.postEphemeral",
+        "assistant.threads.setStatus",
+    ),
     "commands": (),
     "files:read": ("files.info",),
     "files:write": ("files.getUploadURLExternal", "files.completeUploadExternal"),
@@ -54,6 +60,7 @@ class Methods(Workspace):
             "chat.postMessage": self._post,
             "chat.postEphemeral": self._whisper,
             "chat.update": self._update,
+            "chat.delete": self._delete,
             "reactions.add": self._react,
             "reactions.remove": self._unreact,
             "assistant.threads.setStatus": self._status,
@@ -170,6 +177,18 @@ class Methods(Workspace):
         sent.texts.append(plain(text, blocks))
         self._change()
         return {"channel": chat.id, "ts": message["ts"], "text": text}
+
+    def _delete(self, given: Json) -> Json:
+        chat = self._chat(given)
+        message = chat.find(str(given.get("ts")))
+        if message is None:
+            raise RefusalError("message_not_found")
+        if message["user"] != self.me.id:
+            raise RefusalError("cant_delete_message")
+        chat.messages.remove(message)
+        self.sent = [sent for sent in self.sent if (sent.chat, sent.id) != (chat.id, message["ts"])]
+        self._change()
+        return {}
 
     def _react(self, given: Json) -> Json:
         reaction = self._reaction(given)

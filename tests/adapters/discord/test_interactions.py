@@ -1,0 +1,156 @@
+"""Slash commands and buttons: Discord hears within three seconds, and the answer takes its place."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from adapters.adapter import Menu, Offered
+from adapters.discord import DiscordAdapter
+from adapters.message import Address, Button, Message, Pressed
+from tests.adapters.discord.conftest import Received, at, connected, direct, part, running, until
+from tests.fakes.discord_api import BOB, DiscordApi, Fault
+
+MENU = [Offered("help", "what I answer to"), Offered("memory", "what I noted", "today | search WORDS")]
+
+
+async def test_the_commands_are_registered_once_with_their_options(
+    api: DiscordApi, adapter: DiscordAdapter, received: Received
+) -> None:
+    assert isinstance(adapter, Menu)
+    adapter.offer(MENU)
+    async with running(adapter, received.accept):
+        await api.wait_called("PUT", "/commands")
+        await connected(adapter)
+        api.invalidate()
+        await api.wait_login(2)
+        api.says("hello")
+        await until(lambda: received.texts == ["hello"])
+    help_, memory = api.commands
+    assert (help_["name"], help_["description"], help_.get("options")) == ("help", "what I answer to", None)
+    (option,) = memory["options"]
+    assert (option["name"], option["description"], option["required"]) == ("words", "today | search WORDS", False)
+    assert len(api.called("PUT", "/commands")) == 1
+
+
+async def test_the_table_of_the_hub_is_taken(api: DiscordApi, adapter: DiscordAdapter, received: Received) -> None:
+    from bot.commands import COMMANDS
+
+    adapter.offer([Offered(each.name, each.summary, each.usage) for each in COMMANDS if each.is_listed])
+    async with running(adapter, received.accept):
+        await api.until(lambda: bool(api.commands))
+
+
+async def test_commands_that_can_t_be_registered_stop_nothing(
+    api: DiscordApi, adapter: DiscordAdapter, received: Received, caplog: pytest.LogCaptureFixture
+) -> None:
+    adapter.offer([Offered("Not a name", "x")])
+    async with running(adapter, received.accept):
+        api.says("hello")
+        await connected(adapter)
+        api.says("again")
+        await until(lambda: "again" in received.texts)
+    assert "were not registered" in caplog.text
+
+
+@pytest.mark.parametrize("on_server", [False, True])
+async def test_a_command_is_answered_in_its_place(
+    api: DiscordApi, adapter: DiscordAdapter, received: Received, on_server: bool
+) -> None:
+    """On a server nobody else sees the answer."""
+    adapter.offer(MENU)
+    garden = api.channel(api.guild()) if on_server else None
+    place = at(garden) if garden else direct(api)
+    async with running(adapter, received.accept):
+        await api.until(lambda: bool(api.commands))
+        begun = api.chooses("memory", "search the dog", channel=garden)
+        await until(lambda: bool(received.events))
+        (message,) = received.of(Message)
+        assert (message.text, message.mentions_me, message.address) == ("/memory search the dog", True, place)
+        await api.until(lambda: "acked" in begun)
+        reply_to = message.id if on_server else None
+        await adapter.send(part(place, "a dog", reply_to=reply_to), "turn-1/0")
+        await adapter.send(part(place, "and a cat"), "turn-1/1")
+        await adapter.send(part(place, "something else"), "turn-2/0")
+    assert [sent.text for sent in api.sent] == ["a dog", "and a cat", "something else"]
+    assert [sent.private for sent in api.sent] == [on_server, on_server, False]
+    assert not any(sent.pings for sent in api.sent)
+    methods = [call.method for call in api.calls if "/webhooks/" in call.path]
+    assert methods[0] == "PATCH", "what was deferred is replaced"
+
+
+async def test_discord_hears_in_time_although_storing_takes_long(api: DiscordApi, adapter: DiscordAdapter) -> None:
+    adapter.offer(MENU)
+    stored = asyncio.Event()
+
+    async def accept(event: object) -> None:
+        await stored.wait()
+
+    async with running(adapter, accept):
+        await api.until(lambda: bool(api.commands))
+        begun = api.chooses("help")
+        await api.until(lambda: "acked" in begun, seconds=3)
+        stored.set()
+
+
+async def test_an_answer_waits_for_discord(api: DiscordApi, adapter: DiscordAdapter, received: Received) -> None:
+    adapter.offer(MENU)
+    async with running(adapter, received.accept):
+        await api.until(lambda: bool(api.commands))
+        api.fail("POST", "/callback", Fault(delay=0.3))
+        api.chooses("help")
+        await until(lambda: bool(received.events))
+        await adapter.send(part(direct(api), "help"), "turn-1/0")
+    assert [call.path.rpartition("/")[2] for call in api.calls][-2:] == ["callback", "@original"]
+
+
+@pytest.mark.parametrize("how", ["not told", "expired"])
+async def test_where_discord_takes_no_answer_it_is_a_message(
+    api: DiscordApi, adapter: DiscordAdapter, received: Received, how: str
+) -> None:
+    adapter.offer(MENU)
+    garden = api.channel(api.guild())
+    async with running(adapter, received.accept):
+        await api.until(lambda: bool(api.commands))
+        if how == "not told":
+            api.fail("POST", "/callback", Fault(500))
+        begun = api.chooses("help", channel=garden)
+        await until(lambda: bool(received.events))
+        if how == "expired":
+            await api.until(lambda: "acked" in begun)
+            begun["expired"] = True
+        reply_to = received.of(Message)[0].id
+        await adapter.send(part(at(garden), "help", reply_to=reply_to), "turn-1/0")
+    (sent,) = api.sent
+    assert (sent.text, sent.channel, sent.private) == ("help", garden.id, False)
+
+
+async def test_two_commands_have_two_answers(api: DiscordApi, adapter: DiscordAdapter, received: Received) -> None:
+    adapter.offer(MENU)
+    garden = api.channel(api.guild())
+    async with running(adapter, received.accept):
+        await api.until(lambda: bool(api.commands))
+        first, second = api.chooses("help", channel=garden), api.chooses("help", user=BOB, channel=garden)
+        await until(lambda: len(received.events) == 2)
+        for number, message in reversed(list(enumerate(received.of(Message)))):
+            await adapter.send(part(at(garden), f"answer {number}", reply_to=message.id), f"turn-{number}/0")
+        await api.until(lambda: len(api.sent) == 2)
+    texts = {sent.id: sent.text for sent in api.sent}
+    assert (texts[first["original"]], texts[second["original"]]) == ("answer 0", "answer 1")
+
+
+async def test_a_press_is_confirmed_and_says_its_words(
+    api: DiscordApi, adapter: DiscordAdapter, received: Received
+) -> None:
+    garden = api.channel(api.guild())
+    place: Address = at(garden)
+    async with running(adapter, received.accept):
+        await connected(adapter)
+        await adapter.send(part(place, "May I?", buttons=((Button("Yes", "approve 1"),),)), "turn/0")
+        begun = api.presses(api.sent[0], "Yes", user=BOB)
+        await until(lambda: bool(received.of(Pressed)))
+        await api.until(lambda: begun.get("acked") == 6)
+    (pressed,) = received.of(Pressed)
+    assert (pressed.data, pressed.sender.id, pressed.address) == ("approve 1", str(BOB.id), place)
+    assert pressed.message_id == str(api.sent[0].id)

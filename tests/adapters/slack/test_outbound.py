@@ -1,0 +1,262 @@
+"""What is sent: every refusal of Slack's as its error, and what nobody may see twice."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from adapters.adapter import Offered
+from adapters.errors import AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected, Unreachable
+from adapters.markdown import parse
+from adapters.message import Button, Part
+from adapters.slack import SlackAdapter
+from tests.adapters.slack.conftest import Clock, Naps, Received, opened, part, place, running, until
+from tests.fakes.slack_api import ANN, BOB, Fault, SlackApi
+
+_SINCE = datetime.now(UTC) - timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        (Fault("not_in_channel"), Rejected, "/invite"),
+        (Fault("channel_not_found"), Rejected, "invite"),
+        (Fault("is_archived"), Rejected, "archived"),
+        (Fault("restricted_action_read_only_channel"), Rejected, "read-only"),
+        (Fault("messages_tab_disabled"), Rejected, "App Home"),
+        (Fault("msg_too_long"), Rejected, "longer"),
+        (Fault("some_new_error"), Rejected, "some_new_error"),
+        (Fault("invalid_blocks", fields=(("errors", ["must be more than 0 characters"]),)), Rejected, "0 characters"),
+        (Fault("missing_scope", fields=(("needed", "chat:write"),)), Rejected, "chat:write"),
+        (Fault("token_revoked"), AuthFailed, "token_revoked"),
+        (Fault("invalid_auth"), AuthFailed, "OAuth & Permissions"),
+        (Fault("not_allowed_token_type"), AuthFailed, "xoxb-"),
+        (Fault("ratelimited", 429, retry_after=7), RateLimited, "7 s"),
+        (Fault(status=429, retry_after=7), RateLimited, "7 s"),
+        (Fault(status=429), RateLimited, "5 s"),
+        (Fault("service_unavailable"), Unreachable, "service_unavailable"),
+        (Fault(status=503), Unreachable, "503"),
+        (Fault(status=502), Unreachable, "502"),
+        (Fault(status=504), Ambiguous, "504"),
+        (Fault(status=500), Ambiguous, "500"),
+        (Fault("internal_error"), Ambiguous, "internal_error"),
+        (Fault("fatal_error", 500), Ambiguous, "fatal_error"),
+        (Fault(drop=True), Ambiguous, "no answer"),
+    ],
+)
+async def test_a_refusal_is_its_error(
+    api: SlackApi, adapter: SlackAdapter, fault: Fault, error: type[AdapterError], words: str
+) -> None:
+    """G-FMT-08: what is refused within a 200 is refused."""
+    api.fail("chat.postMessage", fault)
+    with pytest.raises(error) as caught:
+        await adapter.send(part(), "key")
+    assert type(caught.value) is error or issubclass(type(caught.value), error)
+    assert words in str(caught.value)
+
+
+async def test_only_malformed_blocks_may_pass_as_plain_text(api: SlackApi, adapter: SlackAdapter) -> None:
+    """G-FMT-07"""
+    for code, formatting in (("invalid_blocks", True), ("no_text", False), ("not_in_channel", False)):
+        api.fail("chat.postMessage", Fault(code))
+        with pytest.raises(Rejected) as caught:
+            await adapter.send(part(), "key")
+        assert caught.value.formatting is formatting
+
+
+@pytest.mark.parametrize("code", ["message_not_found", "cant_update_message", "edit_window_closed"])
+async def test_what_can_not_be_edited_any_more_is_gone(api: SlackApi, adapter: SlackAdapter, code: str) -> None:
+    receipt = await adapter.send(part("before"), "key")
+    api.fail("chat.update", Fault(code))
+    with pytest.raises(Rejected) as caught:
+        await adapter.edit(part("after"), receipt.message_id or "")
+    assert caught.value.gone
+
+
+# Settling -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_lost_answer_is_settled_by_reading_back(api: SlackApi, adapter: SlackAdapter) -> None:
+    """G-DLV-11: by the key that the message carries, in a chat and in a thread."""
+    channel = api.channel()
+    thread = api.says("so?", chat=channel)
+    for address in (place(), place(channel), place(channel, thread)):
+        api.fail("chat.postMessage", Fault(drop=True, after=True))
+        with pytest.raises(Ambiguous):
+            await adapter.send(part("once", address), f"turn/{address}")
+        await adapter.send(part("once", address), "another turn's")
+        shown = next(sent for sent in api.sent if (sent.metadata or {})["event_payload"]["key"] == f"turn/{address}")
+        receipt = await adapter.settle(part("once", address), f"turn/{address}", _SINCE)
+        assert receipt is not None
+        assert receipt.message_id == shown.id
+        assert await adapter.settle(part("once", address), "never sent", _SINCE) is None
+
+
+async def test_what_never_arrived_is_settled_too(api: SlackApi, adapter: SlackAdapter) -> None:
+    api.fail("chat.postMessage", Fault(drop=True))
+    with pytest.raises(Ambiguous):
+        await adapter.send(part(), "key")
+    assert await adapter.settle(part(), "key", _SINCE) is None
+
+
+async def test_a_message_is_known_after_it_was_edited(api: SlackApi, adapter: SlackAdapter) -> None:
+    receipt = await adapter.send(part("hel"), "key")
+    await adapter.edit(part("hello"), receipt.message_id or "")
+    assert await adapter.settle(part("hello"), "key", _SINCE) == receipt
+
+
+async def test_settling_says_why_it_can_not(api: SlackApi, adapter: SlackAdapter) -> None:
+    api.fail("conversations.history", Fault("ratelimited", 429, retry_after=9))
+    with pytest.raises(RateLimited):
+        await adapter.settle(part(), "key", _SINCE)
+    api.scopes.remove("channels:history")
+    with pytest.raises(Rejected, match="channels:history"):
+        await adapter.settle(part(), "key", _SINCE)
+
+
+# Threads and commands -----------------------------------------------------------------------------------------------
+
+
+async def test_an_answer_goes_into_the_thread_of_its_question(api: SlackApi, naps: Naps, clock: Clock) -> None:
+    """G-RTE-08: and where a channel has no threads, into the channel."""
+    channel = api.channel()
+    question = api.says("hi", chat=channel)
+    for settings, thread in (({}, question), ({"reply_in_thread": False}, None)):
+        adapter = opened(api, naps, clock, **settings)
+        await adapter.send(part("yes", place(channel), reply_to=question), "key")
+        assert api.sent[-1].thread == thread
+        await adapter.send(part("yes", place(channel, question), reply_to=question), "key")
+        assert api.sent[-1].thread == question
+        await adapter.close()
+
+
+async def test_a_slash_command_is_answered_to_whoever_gave_it(api: SlackApi, adapter: SlackAdapter) -> None:
+    channel = api.channel()
+    adapter.offer([Offered("whoami", "who you are to me")])
+    received = Received()
+    async with running(adapter, received.accept):
+        api.commands("whoami", chat=channel, user=BOB)
+        await until(lambda: bool(received.events))
+        await api.wait_acknowledged()
+    (message,) = received.messages
+    assert (message.text, message.mentions_me, message.sender.id) == ("/whoami", True, BOB.id)
+    await adapter.send(part("You are Bob.", message.address, reply_to=message.id), "key")
+    assert (api.sent[0].only, api.sent[0].text, api.sent[0].chat) == (BOB.id, "You are Bob.", channel.id)
+
+
+async def test_a_command_that_is_brought_again_is_the_same(api: SlackApi, adapter: SlackAdapter) -> None:
+    received = Received()
+    async with running(adapter, received.accept):
+        for _ in range(2):
+            api.commands("what grows here?", trigger="1.2.3")
+        await until(lambda: len(received.events) == 2)
+    first, again = received.messages
+    assert (first.id, first.address) == (again.id, again.address)
+
+
+# What is only shown -------------------------------------------------------------------------------------------------
+
+
+async def test_a_status_is_shown_below_a_thread_and_nowhere_else(
+    api: SlackApi, adapter: SlackAdapter, clock: Clock
+) -> None:
+    channel = api.channel()
+    thread = api.says("so?", chat=channel)
+    await adapter.typing(place(channel))
+    await adapter.typing(place())
+    assert api.calls == []
+    await adapter.typing(place(channel, thread))
+    assert api.statuses == {(channel.id, thread): "is thinking…"}
+    await adapter.send(part("yes", place(channel, thread)), "key")
+    assert api.statuses == {}
+
+
+async def test_a_status_that_is_refused_is_not_asked_for_again_soon(
+    api: SlackApi, adapter: SlackAdapter, clock: Clock
+) -> None:
+    channel = api.channel()
+    thread = api.says("so?", chat=channel)
+    for fault, seconds in ((Fault("missing_scope"), 600), (Fault("ratelimited", 429, retry_after=30), 30)):
+        api.calls.clear()
+        api.fail("assistant.threads.setStatus", fault)
+        for _ in range(3):
+            await adapter.typing(place(channel, thread))
+        assert len(api.calls) == 1
+        clock.seconds += seconds + 1
+        await adapter.typing(place(channel, thread))
+        assert len(api.calls) == 2
+
+
+async def test_a_reaction_takes_the_place_of_ours(api: SlackApi, adapter: SlackAdapter) -> None:
+    ts = api.says("hello")
+    chat = api.direct.id
+    await adapter.react(place(), ts, "👀")
+    await adapter.react(place(), ts, "👀")
+    assert api.reactions == {(chat, ts, "eyes")}
+    await adapter.react(place(), ts, "✅")
+    assert api.reactions == {(chat, ts, "white_check_mark")}
+    await adapter.react(place(), ts, "❤️")
+    assert api.reactions == {(chat, ts, "heart")}
+    await adapter.react(place(), ts, "")
+    assert api.reactions == set()
+    await adapter.react(place(), ts, "🧿")
+    assert api.reactions == set(), "it has no name here"
+
+
+async def test_a_message_of_ours_is_taken_back(api: SlackApi, adapter: SlackAdapter) -> None:
+    receipt = await adapter.send(part("too much"), "key")
+    await adapter.erase(place(), receipt.message_id or "")
+    assert api.sent == []
+    await adapter.erase(place(), receipt.message_id or "")
+    await adapter.erase(place(), api.says("not ours"))
+    assert len(api.direct.messages) == 1
+
+
+async def test_links_are_not_unfurled(api: SlackApi, adapter: SlackAdapter) -> None:
+    await adapter.send(part("https://ex.test"), "key")
+    (call,) = api.called("chat.postMessage")
+    assert (call["unfurl_links"], call["unfurl_media"]) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "spoken", ["<!channel>", "<@U0ANN0001>", "<!subteam^S1>", "<#C0GARDEN>", "<!here|here>", "<<!everyone>>"]
+)
+async def test_no_word_of_ours_pings_anybody(api: SlackApi, adapter: SlackAdapter, spoken: str) -> None:
+    """G-FMT-12: in a text, in code, in the words of a link, in a heading, on an edit, in a caption's and a whisper."""
+    channel = api.channel()
+    forms = (
+        spoken,
+        f"`{spoken}`",
+        f"```\n{spoken}\n```",
+        f"[{spoken}](https://ex.test/{spoken})",
+        f"# {spoken}",
+        f"> {spoken}",
+    )
+    for form in forms:
+        said = Part(place(), parse(form))
+        receipt = await adapter.send(said, "key")
+        await adapter.edit(said, receipt.message_id or "")
+        await adapter.send(Part(place(channel), parse(form), reply_to=f"command/{ANN.id}/1"), "key")
+        assert spoken in api.sent[0].text or "ex.test" in form
+    assert api.pinged == []
+
+
+@pytest.mark.parametrize(
+    "button", [Button(" ", "x"), Button("Yes", ""), Button("Yes", "x" * 2001)], ids=["label", "nothing", "long"]
+)
+async def test_a_button_that_slack_does_not_take_is_refused(adapter: SlackAdapter, button: Button) -> None:
+    with pytest.raises(Rejected):
+        await adapter.send(part("Well?", buttons=((button,),)), "key")
+
+
+async def test_a_message_of_ours_that_others_quote_is_not_ours(api: SlackApi, adapter: SlackAdapter) -> None:
+    """What another app says is no message of ours, whoever made it."""
+    await adapter.send(part("mine"), "key")
+    assert await adapter.settle(part("mine"), "key", datetime.now(UTC) + timedelta(minutes=5)) is None
+
+
+async def test_a_long_answer_in_a_quote_keeps_its_lines(api: SlackApi, adapter: SlackAdapter) -> None:
+    text = parse("> one\n>\n> two\n\nthree\n\n```\nfour\n\n five\n```\nsix")
+    await adapter.send(Part(place(), text), "key")
+    assert api.sent[0].text == text.plain
