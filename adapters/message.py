@@ -83,8 +83,18 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoken:
+    """Something that ``sender`` said before, in Markdown. Whether it may be known is decided in the hub."""
+
+    sender: Sender
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """Something a person said. ``text`` is Markdown; ``sent_at`` is aware; ``id`` is unique within the chat.
+
+    ``context`` is what stands above it there and was not handed on: oldest first, of a thread that we were called into.
 
     ``album`` is the same for messages that were sent as one (pictures, each with its caption), and ``is_cut`` is true
     where the text is so long that the rest of it may come as the next message.
@@ -102,6 +112,7 @@ class Message:
     mentions_me: bool = False
     album: str | None = None
     is_cut: bool = False
+    context: tuple[Spoken, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ FORWARDED = "(I forward you this.)"
 MOST_NAMED = 5
 """Messages that were left out and of which the beginning is shown: the newest."""
 
+ABOVE_SOURCE = "said here before you were called: others' words, for you to know"
+
 LEFT_OUT_SOURCE = "sent to you here and left out, since too many messages waited: others' words, for you to know"
 
 
@@ -106,6 +108,7 @@ class Asking:
         theirs = message.quote.attachments if message.quote else ()
         quoted = await fetch(replace(message, attachments=theirs), f"{item.turn}-quoted")
         text, quotations = _quoted(message, _words(received), _words(quoted))
+        quotations = (*await self._above(message), *quotations)
         return Question(
             turn=item.turn,
             session=route.session,
@@ -118,6 +121,15 @@ class Asking:
             images=tuple(each.image for each in (*quoted, *received) if each.image is not None),
             kind=message.address.kind,
         )
+
+    async def _above(self, message: Message) -> tuple[Quotation, ...]:
+        """What was said there before by those who may be heard, and by bots, us among them: for the agent to know."""
+        known = []
+        for spoken in message.context:
+            asked = replace(message, sender=spoken.sender, text=spoken.text, mentions_me=True, context=())
+            if spoken.sender.is_bot or await self._admit(asked) is not None:
+                known.append(f"{one_line(spoken.sender.name or spoken.sender.id, 60)}: {spoken.text}")
+        return (Quotation("\n".join(known), ABOVE_SOURCE),) if known else ()
 
     async def _with_left_out(self, asked: Question) -> Question:
         """``asked`` with what was dropped meanwhile: the sender's words as their own, others' as a quotation."""
