@@ -180,7 +180,7 @@ class Leaver(Protocol):
     """An adapter that can leave a chat by itself."""
 
     async def leave(self, address: Address) -> None:
-        """Leave a chat that is not direct. Failures are swallowed."""
+        """Leave a chat that is not direct, or the space around it. Failures are swallowed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from a chat. What is decided here is kept by ``people``, ``pairing`` and ``group
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import structlog
@@ -31,8 +32,11 @@ log = structlog.get_logger(__name__)
 MOST_BYTES = 64
 """What a button can say (``adapters.message.Button``)."""
 
+NOT_HEARD_AGAIN = timedelta(hours=24)
+"""After this owners are told of more groups."""
+
 MOST_GROUPS_TOLD = 5
-"""Of so many groups are owners told between two starts: whoever adds us to a thousand is no nuisance."""
+"""Of so many groups are owners told in a day: whoever adds us to a thousand is no nuisance."""
 
 IN = "You are let in: write to me."
 WAITS_NOT = "No such code waits. /pair shows those that do."
@@ -75,6 +79,7 @@ class Admission:
         self._outbox = outbox
         self._doors: dict[tuple[str, str, str], Address] = {}
         self._groups_told = 0
+        self._told_since: datetime | None = None
 
     # What happens -----------------------------------------------------------------------------------------------------
 
@@ -118,16 +123,17 @@ class Admission:
             return
         mend = f"to be answered there: limpet allow --group {address.account}:{address.chat}"
         log.warning("chat.not_allowed", **place, mend=mend)
-        if policy.joining == "leave":
-            await self._leave(address)
-        elif policy.joining == "say":
+        has_left = policy.joining == "leave" and await self._leave(address)
+        if policy.joining == "say":
             words = (
                 "Hello! I may not answer in this group yet, and read nothing here. My owner can allow it: /allow here."
             )
             await self._outbox.put(turn, [Part(address, FormattedText(words))])
+        if self._told_since is None or event.sent_at - self._told_since > NOT_HEARD_AGAIN:
+            self._told_since, self._groups_told = event.sent_at, 0
         if self._groups_told < MOST_GROUPS_TOLD:
             self._groups_told += 1
-            await self._tell_of_group(event, turn, has_left=policy.joining == "leave")
+            await self._tell_of_group(event, turn, has_left=has_left)
 
     # What an owner decides --------------------------------------------------------------------------------------------
 
@@ -160,6 +166,8 @@ class Admission:
             return f"I answer in {group[2]} {'now' if is_new else 'already'}.", True
         if account is not None:
             channel, sender = account
+            if hindered := self._hindered(channel, sender):
+                return hindered, False
             standing = await self._people.standing(Address(channel, channel, sender, "direct"), Sender(sender))
             level = standing.level or Level.GUEST
             if standing.level is None:
@@ -172,7 +180,7 @@ class Admission:
 
     async def deny(self, words: str, at: Address) -> tuple[str, bool]:
         """End a code, keep a group out and leave it where that is possible, or block an account."""
-        if words and (request := await self._pairing.deny(words)) is not None:
+        if words and (request := await self._pairing.deny(words, for_good=True)) is not None:
             return f"The code of {_who(request)} is void.", True
         group, account, trouble = await self._meant(words, at, "deny")
         if group is not None:
@@ -193,6 +201,21 @@ class Admission:
         return trouble, False
 
     # ------------------------------------------------------------------------------------------------------------------
+
+    def _hindered(self, channel: str, sender: str) -> str:
+        """Why an account can't be let in from a chat, with the mend; "" where it can."""
+        policies = {
+            account: self._gate.policy(Address(kind, account, sender, "direct"))
+            for kind, account in self._adapters
+            if kind == channel
+        }
+        if any(sender in policy.blocked for policy in policies.values()):
+            return f"{channel}:{sender} is blocked. {BY_SETTINGS}"
+        open_to = [a for a, its in policies.items() if its.direct in ("pairing", "open") or sender in its.allow]
+        if open_to:
+            return ""
+        where = " or ".join(f"channels.{account}.allow" for account in policies)
+        return f"Only who is in the settings may write directly there: add {sender!r} to {where}."
 
     async def _meant(
         self, words: str, at: Address, name: str
@@ -222,11 +245,10 @@ class Admission:
         if has_left:
             await self._tell_owners(f"{turn}/owners", f"{words}, which I may not answer in: I left it.", ())
             return
-        answers = (
-            Button("Answer there", f"/allow {address.account} {address.chat}"),
-            Button("Leave it", f"/deny {address.account} {address.chat}"),
-        )
-        await self._tell_owners(f"{turn}/owners", f"{words}, where I may not answer.", answers)
+        answers = [Button("Answer there", f"/allow {address.account} {address.chat}")]
+        if isinstance(self._adapters[address.channel, address.account], Leaver):
+            answers.append(Button("Leave it", f"/deny {address.account} {address.chat}"))
+        await self._tell_owners(f"{turn}/owners", f"{words}, where I may not answer.", tuple(answers))
 
     async def _tell_owners(self, turn: str, words: str, answers: tuple[Button, ...]) -> None:
         """Say it to each owner who ever wrote directly and is an owner still. The commands stand there to be read."""
@@ -252,10 +274,13 @@ class Admission:
                 found.append((address, sender))
         return found
 
-    async def _leave(self, address: Address) -> None:
+    async def _leave(self, address: Address) -> bool:
+        """Whether the platform lets us."""
         adapter = self._adapters[address.channel, address.account]
         if isinstance(adapter, Leaver):
             await adapter.leave(address)
+            return True
+        return False
 
 
 def _who(request: PairingRequest) -> str:

@@ -15,6 +15,9 @@ from bot import commands
 
 WINDOW = timedelta(minutes=1)
 
+MOST_AT_ONCE = 60
+"""As many minutes' messages may arrive in one: what waited while the program was down, or says that it is older."""
+
 MOST_KEPT = 10_000
 """Senders and chats that are counted at once: about four megabytes. Beyond it the one that spoke first is forgotten."""
 
@@ -23,9 +26,8 @@ TOO_MANY = "Too many messages at once: I don't read what comes in the next {seco
 
 @dataclass(slots=True)
 class _Window:
-    """A minute that began with a message said at ``start``; ``seen`` is when one of it came in last."""
+    """What was said by somebody, or in a chat, in one minute; ``seen`` is when one of it came in last."""
 
-    start: datetime
     seen: datetime
     count: int = 0
     is_told: bool = False
@@ -50,12 +52,17 @@ class Limits:
         if message.address.channel == "terminal" or (given is not None and given.name == "stop"):
             return None
         address, sender = message.address, message.sender.id
+        now = self._clock()
+        minute, since = divmod(min(message.sent_at, now).timestamp(), WINDOW.total_seconds())
+        arrived = now.timestamp() // WINDOW.total_seconds()
         self._forget()
+        place = address.channel, address.account
         counted = (
-            (("sender", address.channel, address.account, sender), self._per_sender),
-            (("chat", address.channel, address.account, address.chat), self._per_chat),
+            (("sender", *place, sender, minute), self._per_sender),
+            (("chat", *place, address.chat, minute), self._per_chat),
+            (("arrived", *place, sender, arrived), MOST_AT_ONCE * self._per_sender),
         )
-        windows = [(self._window(key, message.sent_at), most) for key, most in counted]
+        windows = [(self._window(key), most) for key, most in counted]
         full = [window for window, most in windows if window.count >= most]
         if not full:
             for window, _ in windows:
@@ -64,21 +71,16 @@ class Limits:
         is_told = any(window.is_told for window in full)
         for window in full:
             window.is_told = True
-        left = max(window.start for window in full) + WINDOW - min(message.sent_at, self._clock())
-        return "" if is_told else TOO_MANY.format(seconds=max(1, round(left.total_seconds())))
+        return "" if is_told else TOO_MANY.format(seconds=max(1, round(WINDOW.total_seconds() - since)))
 
     def __len__(self) -> int:
         """How many senders and chats are counted now."""
         return len(self._windows)
 
-    def _window(self, key: Hashable, at: datetime) -> _Window:
+    def _window(self, key: Hashable) -> _Window:
         now = self._clock()
-        at = min(at, now)
-        window = self._windows.get(key)
-        if window is None or at - window.start >= WINDOW:
-            window = _Window(at, now)
+        window = self._windows.setdefault(key, _Window(now))
         window.seen = now
-        self._windows[key] = window
         self._windows.move_to_end(key)
         return window
 

@@ -314,6 +314,9 @@ class SqliteOutbox:
                 message_id = (
                     await _delivered(adapter, row.part, row.key, row.since if row.repeat else None)
                 ).message_id
+        except _Unsettled:
+            await self._unsettled(row)
+            return True
         except AdapterError as error:
             return await self._refused(row, adapter, error)
         await self._finish(row, "sent", message_id=message_id)
@@ -381,6 +384,24 @@ class SqliteOutbox:
                 log.warning("send.failed", key=row.key, account=adapter.account, reason=str(error))
                 await self._finish(row, "failed", error=str(error))
                 return True
+
+    async def _unsettled(self, row: _Row) -> None:
+        """It may have been sent, and the platform won't tell: it is sent once more, which is said, and never again."""
+
+        async def write() -> None:
+            async with self._state.transaction() as db:
+                ahead = (row.turn, _ahead_of(row.number))
+                if await db.execute_fetchall("SELECT 1 FROM outbox WHERE turn = ? AND part = ?", ahead):
+                    await db.execute("UPDATE outbox SET state = 'uncertain', body = '' WHERE id = ?", (row.id,))
+                    await self._say_unsure(db, row.turn, row.number, row.part.address)
+                    return
+                await db.execute("UPDATE outbox SET state = 'pending', repeat = 0 WHERE id = ?", (row.id,))
+                if row.number >= 0:
+                    await self._insert(
+                        db, *ahead, replace(row.part, text=FormattedText(REPEATED), files=(), buttons=())
+                    )
+
+        await self._written(write)
 
     async def _follow(self, address: Address, to_chat: str) -> bool:
         """Note that a chat moved; False where that leads nowhere, or back."""
@@ -469,13 +490,20 @@ async def _give_up(db: Any, row: int, turn: str) -> None:
     await db.execute("UPDATE outbox SET state = 'failed', error = 'it can not be read' WHERE id = ?", (row,))
 
 
+class _Unsettled(Exception):
+    """The platform refuses to say whether a part arrived."""
+
+
 async def _delivered(adapter: Adapter, part: Part, key: str, since: datetime | None) -> Receipt:
     """The receipt of a part; one that may have been sent at ``since`` or later is looked for, where that can be done.
 
-    What is found may be the beginning of it, that was shown while it grew.
+    What is found may be the beginning of it, that was shown while it grew. Raises _Unsettled where nobody can tell.
     """
     if since is not None and isinstance(adapter, Settler):
-        receipt = await adapter.settle(part, key, since)
+        try:
+            receipt = await adapter.settle(part, key, since)
+        except Rejected as error:
+            raise _Unsettled from error
         if receipt is not None:
             if receipt.message_id is not None and adapter.capabilities.edits and not part.files:
                 await adapter.edit(part, receipt.message_id)

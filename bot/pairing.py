@@ -42,6 +42,9 @@ MOST_TOLD = 3
 BETWEEN_EXCUSES = timedelta(minutes=1)
 """At most so often does an account say that there is no code: an excuse keeps no state of its asker."""
 
+_REFUSED = -1
+"""Stands in the place of how often a code was told: an owner said no."""
+
 ASK_TO_PAIR = (
     "Hello! I don't know you yet. Your pairing code is {code} (good for an hour).\n"
     "Ask the person who runs me to approve it: limpet pairing approve {code}"
@@ -114,6 +117,8 @@ class Pairing:
         address, now = message.address, self._clock()
         async with self._state.transaction() as db:
             await db.execute("DELETE FROM pairing WHERE asked_at <= ?", ((now - REMEMBERED).isoformat(),))
+            if await _is_refused(db, message):
+                return None
             told = await _told_again(db, message, now)
             code = told[0] if told else await self._issued(db, message, now)
         if told:
@@ -202,12 +207,16 @@ class Pairing:
         await self._state.durable()
         return request
 
-    async def deny(self, code: str) -> PairingRequest | None:
-        """End ``code``; None when no such code waits."""
+    async def deny(self, code: str, *, for_good: bool = False) -> PairingRequest | None:
+        """End ``code``; None when no such code waits. ``for_good``: its asker gets no other one as long as it is
+        remembered, and no word.
+        """
         async with self._state.transaction() as db:
             request = await self._with_code(db, code)
             if request is not None:
                 await _void(db, request.code, self._clock())
+                if for_good:
+                    await db.execute("UPDATE pairing SET told = ? WHERE code = ?", (_REFUSED, request.code))
         await self._state.durable()
         return request
 
@@ -223,6 +232,17 @@ def _request(row: Sequence[Any]) -> PairingRequest:
     code, channel, account, sender, name, expires_at, told, address = row
     until = datetime.fromisoformat(expires_at)
     return PairingRequest(code, channel, account, sender, name, until, told, unpacked(address) if address else None)
+
+
+async def _is_refused(db: Any, message: Message) -> bool:
+    """Whether an owner said no to the sender of ``message``, and not long ago."""
+    address = message.address
+    return bool(
+        await db.execute_fetchall(
+            "SELECT 1 FROM pairing WHERE channel = ? AND account = ? AND sender = ? AND told = ?",
+            (address.channel, address.account, message.sender.id, _REFUSED),
+        )
+    )
 
 
 async def _told_again(db: Any, message: Message, now: datetime) -> tuple[str, int] | None:

@@ -117,6 +117,8 @@ class Reception:
                 await self._admission.ask_to_pair(message)
             case Decision.OVERHEAR:
                 await self._hear(message, verdict)
+            case Decision.ALLOW if await self._inbox.turn_of(message) is not None:
+                await self._said_again(message)  # a replay counts for nothing
             case Decision.ALLOW if (refusal := self._limits.refusal(message)) is not None:
                 await self._refuse(message, refusal)
             case Decision.ALLOW:
@@ -143,10 +145,15 @@ class Reception:
         await self._overheard.keep(session, message.address, message.id, kind="said", name=name, text=text)
 
     async def _edited(self, event: Edited) -> None:
-        """A message that waits changes; one that was answered is not answered again, but its change is known."""
+        """A message that waits changes; one that was answered is not answered again, but its change is known.
+
+        What somebody says in it who may not be heard any more is not known.
+        """
+        said = Message(event.id, event.address, event.sender, event.text, event.sent_at, mentions_me=True)
+        if (await self._gate.judge(said)).decision is not Decision.ALLOW:
+            return
         if await self._inbox.amend(event) or await self._overheard.amend(event.address, event.id, event.text):
             return
-        said = Message(event.id, event.address, event.sender, event.text, event.sent_at, mentions_me=True)
         if await self._inbox.turn_of(said) is not None and (session := await self._session(said)):
             name = event.sender.name or event.sender.id
             await self._overheard.keep(session, event.address, event.id, kind="changed", name=name, text=event.text)

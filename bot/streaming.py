@@ -145,7 +145,8 @@ class Stream:
             began = self._monotonic()
             try:
                 async with self._calling:
-                    await asyncio.shield(self._show())
+                    if not await asyncio.shield(self._show()):
+                        return
             except RateLimited as error:
                 self._grown.set()
                 await self._sleep(error.retry_after)
@@ -154,9 +155,10 @@ class Stream:
                 return
             await self._sleep(max(0.0, pause - (self._monotonic() - began)))
 
-    async def _show(self) -> None:
+    async def _show(self) -> bool:
+        """False where nothing more can be shown: the platform gives no message that could grow."""
         if len(self._text) < FIRST_CHARACTERS:
-            return
+            return True
         parts = parts_of(self._text, self._address, self._adapter, self._reply_to)[: MOST_PARTS - 1]
         for number, part in enumerate(parts):
             is_open = number == len(parts) - 1
@@ -165,8 +167,9 @@ class Stream:
             elif number == len(self._messages):
                 message = await self._shown.show(self._turn, number, part)
                 if message is None:
-                    return
+                    return False
                 self._messages.append((message, part))
             elif self._messages[number][1] != part:
                 await self._adapter.edit(part, self._messages[number][0])
                 self._messages[number] = (self._messages[number][0], part)
+        return True

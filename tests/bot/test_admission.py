@@ -31,9 +31,16 @@ def place(chat: str, kind: str = "group") -> Address:
     return Address("telegram", "telegram", chat, "direct" if kind == "direct" else "group")
 
 
+class Leaving(FakeAdapter):
+    """A platform whose chats can be left."""
+
+    async def leave(self, address: Address) -> None:
+        self.reactions[address.chat] = "left"
+
+
 @pytest.fixture
 def door() -> FakeAdapter:
-    return FakeAdapter("telegram", "telegram", Capabilities(text_limit=4096, buttons=True))
+    return Leaving("telegram", "telegram", Capabilities(text_limit=4096, buttons=True))
 
 
 def labels(sent: Sent) -> list[tuple[str, str]]:
@@ -149,13 +156,6 @@ async def test_a_group_that_moved_stays_allowed(serve: Serve, door: FakeAdapter)
         assert (await door.wait_sent(2))[-1].text == "re: hi"
 
 
-class Leaving(FakeAdapter):
-    """A platform whose chats can be left."""
-
-    async def leave(self, address: Address) -> None:
-        self.reactions[address.chat] = "left"
-
-
 async def test_a_bot_leaves_groups_where_it_is_set_to(home: Home) -> None:
     door = Leaving("telegram", "telegram")
     home.root.mkdir()
@@ -226,3 +226,32 @@ async def test_owners_are_told_of_a_few_groups_and_not_of_a_thousand(serve: Serv
             await door.says(Membership(place(f"-{number + 10}"), Sender("7"), True, AT + timedelta(seconds=number)))
         await hub.idle()
     assert len(door.sent) == 1 + 5
+
+
+async def test_who_was_refused_by_the_owner_asks_nobody_again(serve: Serve, door: FakeAdapter) -> None:
+    async with ModelServer(echo) as server, serve(server, "", OWNER) as hub:
+        await door.says(door.message("hello", sender="1"))
+        await door.wait_sent(1)
+        await door.says(replace(door.message("let me in", sender="666"), sender=MALLORY))
+        *_, asked = await door.wait_sent(3)
+        await door.says(Pressed("p", place("1", "direct"), Sender("1"), "m", labels(asked)[2][1], AT))
+        assert "is void" in (await door.wait_sent(4))[-1].text
+        for number in range(3):
+            await door.says(replace(door.message(f"please {number}", sender="666"), sender=MALLORY))
+        await hub.idle()
+        assert len(door.sent) == 4
+        await door.says(door.message("/allow telegram:666", sender="1"))
+        await door.wait_sent(5)
+        await door.says(replace(door.message("thanks", sender="666"), sender=MALLORY))
+        assert (await door.wait_sent(6))[-1].text == "re: thanks"
+
+
+async def test_what_the_settings_keep_out_is_not_said_to_be_let_in(serve: Serve, door: FakeAdapter) -> None:
+    async with (
+        ModelServer(echo) as server,
+        serve(server, 'direct = "allowlist"\nallow = ["1"]\nblocked = ["8"]\n', OWNER),
+    ):
+        await door.says(door.message("/allow telegram:7", sender="1"))
+        assert "add '7' to channels.telegram.allow" in (await door.wait_sent(1))[-1].text
+        await door.says(door.message("/allow telegram:8", sender="1"))
+        assert "telegram:8 is blocked. That is so by the settings" in (await door.wait_sent(2))[-1].text

@@ -77,9 +77,21 @@ def test_what_was_said_while_we_were_down_is_spread_over_that_time(clock: Clock)
 
 def test_a_time_in_the_future_or_the_past_lifts_no_limit(clock: Clock) -> None:
     limits = Limits(3, 3, clock)
+    clock.move(seconds=30)
     ahead = [said(clock, sent_at=clock() + timedelta(hours=number)) for number in range(20)]
     back = [said(clock, sent_at=clock() - timedelta(seconds=number)) for number in range(20)]
     assert refusals(limits, [*ahead, *back]).count(None) == 3
+    older = [said(clock, sent_at=clock() - timedelta(minutes=number)) for number in range(1, 300)]
+    assert refusals(limits, older).count(None) == 60 * 3 - 3, "so many may have waited, and no more"
+
+
+def test_what_waited_while_the_program_was_down_is_read_in_whatever_order_it_comes(clock: Clock) -> None:
+    """A backlog is read chat by chat: one message a minute in two chats is no flood."""
+    limits = Limits(3, 3, clock)
+    backlog = [
+        said(clock, chat=chat, sent_at=clock() - timedelta(minutes=number)) for chat in "ab" for number in range(80)
+    ]
+    assert set(refusals(limits, backlog)) == {None}
 
 
 def test_nothing_is_kept_of_those_who_are_gone(clock: Clock) -> None:
@@ -89,7 +101,7 @@ def test_nothing_is_kept_of_those_who_are_gone(clock: Clock) -> None:
     assert len(limits) <= MOST_KEPT + 2
     clock.move(seconds=61)
     limits.refusal(said(clock))
-    assert len(limits) == 2
+    assert len(limits) == 3
 
 
 async def test_a_flood_costs_no_model_and_no_room(serve: Serve, door: FakeAdapter, home: Home) -> None:

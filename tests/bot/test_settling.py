@@ -6,18 +6,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import pytest
+from pydantic import TypeAdapter
 
 from adapters.adapter import Health
-from adapters.errors import AdapterError, Ambiguous, Unreachable
+from adapters.errors import AdapterError, Ambiguous, Rejected, Unreachable
 from adapters.message import Address, Part, Receipt
 from bot.health import HealthBoard
-from bot.outbox import REPEATED
+from bot.outbox import REPEATED, UNSURE
 from bot.queueing import PRESS
 from bot.state import State
 from tests.bot.conftest import Clock
 from tests.bot.test_inbox import claimed, inbox_of, said
 from tests.bot.test_outbox import CHAT, Waits, nobody, outbox_of, parts, states
 from tests.fakes.adapter import FakeAdapter
+
+PART = TypeAdapter(Part)
 
 
 @dataclass
@@ -125,3 +128,24 @@ async def test_when_a_platform_was_heard_survives_a_restart(state: State, clock:
     again = HealthBoard(state, [FakeAdapter()], clock)
     await again.refresh()
     assert await again.heard_at("fake", "fake") == clock()
+
+
+async def test_where_the_platform_refuses_to_tell_it_is_sent_once_more_and_that_is_said(
+    state: State, clock: Clock
+) -> None:
+    """A missing right to read the history must lose no answer; and a third copy is never sent."""
+    adapter = AskedAdapter(ask_faults=[Rejected("no right to read here")] * 2)
+    await cut_off(state, clock, adapter)
+    outbox = outbox_of(state, clock, adapter)
+    await outbox.recover(nobody)
+    await outbox.idle()
+    assert [sent.text for sent in adapter.sent] == [REPEATED, "one"]
+    async with state.transaction() as db:  # it dies again, before the answer to its call is known
+        await db.execute(
+            "UPDATE outbox SET state = 'attempting', owner = 'dead', message_id = NULL, body = ? WHERE part = 0",
+            (PART.dump_json(parts("one")[0]).decode(),),
+        )
+    after = outbox_of(state, clock, adapter, owner="after")
+    await after.recover(nobody)
+    await after.idle()
+    assert [sent.text for sent in adapter.sent] == [REPEATED, "one", UNSURE]

@@ -12,7 +12,7 @@ import pytest
 
 from adapters.adapter import Capabilities
 from adapters.errors import AdapterError, Ambiguous, RateLimited, Rejected, Unreachable
-from adapters.message import Address
+from adapters.message import Address, Part, Receipt
 from bot.delivery import MOST_PARTS, parts_of
 from bot.outbox import SqliteOutbox
 from bot.state import State
@@ -276,3 +276,25 @@ async def test_nothing_is_shown_where_the_platform_can_not(state: State) -> None
         await now.stream.feed(ANSWER)
         await asyncio.sleep(0)
         assert (now.time.asked, now.shown) == ([], [])
+
+
+class Whispering(FakeAdapter):
+    """A platform that gives no message: what one person alone is shown can't be changed."""
+
+    async def send(self, part: Part, key: str) -> Receipt:
+        await super().send(part, key)
+        return Receipt(None)
+
+
+async def test_what_can_not_grow_is_shown_no_second_time(state: State) -> None:
+    async with scene(state, Whispering(capabilities=EDITS)) as now:
+        await now.stream.feed(ANSWER[:200])
+        now.time.end()
+        async with asyncio.timeout(10):
+            while not now.adapter.sent:
+                await asyncio.sleep(0)
+        for piece in pieces(ANSWER[200:]):
+            await now.stream.feed(piece)
+            now.time.end()
+            await asyncio.sleep(0.01)
+        assert len(now.adapter.sent) == 1
