@@ -99,7 +99,7 @@ def databases(settings: Settings, home: Home) -> Iterator[Finding]:
     for agent in settings.agents:
         if (reason := _damage(home.index(agent))) is not None:
             rebuild = "limpet memory rebuild" + ("" if len(settings.agents) == 1 else f" --agent {agent}")
-            yield Finding(f"the index of {agent} is damaged: {reason}", f"{rebuild} (the notes are files of their own)")
+            yield Finding(f"the index of {agent} is damaged: {reason}", f"{rebuild}; the notes are files of their own")
 
 
 def _damage(path: Path) -> str | None:

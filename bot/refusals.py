@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NO_PLACE = "nothing can be kept there"
 """Of a home on what is no disk."""
 
-MEND_DAMAGE = "start limpet run: it puts the file aside and keeps what can be read of it"
+MEND_DAMAGE = "the next start puts it aside and keeps what can be read of it: limpet run"
 """Of the state database: whoever does that must be alone."""
 
 _RIGHTS = (errno.EACCES, errno.EPERM)

@@ -121,6 +121,7 @@ ALTER TABLE inbox ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
 -- whether a turn was begun on it in this session, so that the transcript may have it
 ALTER TABLE inbox ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;
 UPDATE inbox SET begun = 1 WHERE tries;
+CREATE INDEX inbox_joins ON inbox (joins) WHERE joins IS NOT NULL;
 CREATE INDEX inbox_dropped ON inbox (session, id) WHERE dropped;
 CREATE INDEX inbox_set_aside ON inbox (id) WHERE tries > 3 AND done;
 CREATE TABLE choices (                      -- what a person chose for one session; NULL is as the settings have it

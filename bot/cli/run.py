@@ -67,7 +67,8 @@ async def _mend_state(home: Home) -> bool:
     beside = Instances(home.state / "instances").alive()
     if beside and (reason := await asyncio.to_thread(damage, home.database)):
         raise BotError(
-            f"{home.database} is damaged ({reason}), and another process has it open", "end all limpet chat first"
+            f"{home.database} is damaged ({reason}), and another process has it open",
+            "end the consoles that are open first",
         )
     return not beside and await mend(home.database) is not None
 

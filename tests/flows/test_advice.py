@@ -35,9 +35,13 @@ STAND_INS = re.compile(r"\b(?:CODE|PATH|PROVIDER|MODEL|WORDS|NAME)\b|…")
 
 UNSEEN: Mapping[str, str] = {
     "limpet config set memory.embedder static": "only a processor without AVX2 leads to it",
+    "limpet allow --group WORD:WORD": "it stands in the log, in quotation marks (tests/bot/test_reception.py)",
     "limpet memory undo": "the demo says it where it runs it itself, in a home that is gone then",
 }
 """Advice that no scene follows, and why."""
+
+
+SET_WEBHOOK = ("--token", "a-secret-that-is-long-enough", "--set", "callback_url=http://127.0.0.1:9/")
 
 
 @dataclass(frozen=True)
@@ -459,6 +463,43 @@ async def a_token_that_was_revoked(here: Here) -> Scene:
 
 
 # What else a person is told to run -----------------------------------------------------------------------------------
+
+
+@follows("limpet agents list")
+async def an_agent_that_is_there_already(here: Here) -> Scene:
+    done = yield Printed(await here.said("agents", "add", "main", code=2))
+    assert "main" in done.out
+
+
+@follows("limpet allow telegram:123456789", "limpet deny telegram:123456789")
+async def nobody_was_named_to_let_in(here: Here) -> Scene:
+    done = yield Printed(await here.said("allow", code=2))
+    assert "is a guest now" in done.out
+    done = yield Printed(await here.said("deny", code=2))
+    assert "is not heard any more" in done.out
+
+
+@follows("limpet channels add WORD")
+async def a_binding_for_a_channel_that_nothing_connects(here: Here) -> Scene:
+    here.limpet.configure('[[bindings]]\nagent = "main"\nchannel = "webhook"\n')
+    shown = await here.said("config", "check", code=1)
+    assert "can never match" in shown
+    done = yield Printed(shown, more=SET_WEBHOOK)
+    assert done.code == 0, done
+    assert "can never match" not in (await here("config", "check")).out
+
+
+@follows("limpet memory rebuild")
+async def an_index_that_is_damaged(here: Here) -> Scene:
+    here.with_model()
+    assert (await here("chat", "--once", FACT)).code == 0
+    index = here.limpet.home / "state" / "agents" / "main" / "index.sqlite"
+    for name in (index, index.with_name("index.sqlite-wal")):
+        name.unlink(missing_ok=True)
+    index.write_bytes(b"this is no database " * 500)
+    done = yield Printed(await here.said("doctor", code=1))
+    assert done.code == 0
+    assert "limpet memory rebuild" not in (await here("doctor")).out
 
 
 @follows("chmod 600 WORD")

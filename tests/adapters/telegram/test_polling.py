@@ -171,6 +171,7 @@ async def test_a_slow_poll_is_lost_and_asked_again(api: TelegramApi, naps: Naps)
     async with running(adapter, received.accept):
         await until(lambda: adapter.health.state == "connected")
         api.fail("getUpdates", Fault(delay=60), times=2)
+        await until(lambda: bool(naps.taken), seconds=15)  # the poll that was under way knew nothing of it
         api.says("hello")
         await until(lambda: received.texts == ["hello"], seconds=15)
     assert naps.taken

@@ -78,8 +78,8 @@ def test_a_disk_that_fills_in_a_turn_is_told_and_nothing_is_lost(limpet: Limpet)
         limpet,
         f"""
 for kilobytes in range(40, 280, 20):
-    mount("-t", "tmpfs", "-o", "size=600k", "tmpfs")
-    (disk / "fill").write_bytes(bytes(1024 * (600 - kilobytes)))
+    mount("-t", "tmpfs", "-o", "size=800k", "tmpfs")
+    (disk / "fill").write_bytes(bytes(1024 * (800 - kilobytes)))
     first = run({FACT!r})
     status = run("status")
     left = [path.name for path in disk.glob("home/state/instances/*")]
