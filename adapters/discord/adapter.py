@@ -45,7 +45,10 @@ _NONCE_SECONDS = 120.0
 _CLOCK = timedelta(seconds=2)
 """How far the time of this machine may be from Discord's."""
 
-_HISTORY = 100
+_PAGE = 100
+_MOST_PAGES = 20
+"""Of the messages among which a part is looked for."""
+
 _MOST_SIGNS = 500
 
 
@@ -132,6 +135,8 @@ class DiscordAdapter:
         self._titles: Mapping[str, str] = {}
         self._unanswered: dict[str, datetime] = {}
         """Parts whose sending got no answer, by key, and when that began."""
+        self._unseen: set[str] = set()
+        """Such parts that only who gave the command could see: no history shows them."""
         self._signs: OrderedDict[str, str] = OrderedDict()
         """Our reaction to a message."""
         self._opened: _Door | None = None
@@ -170,7 +175,7 @@ class DiscordAdapter:
             )
             self._titles = intake.titles
             worker = asyncio.create_task(intake.work(), name=f"discord/{self.account}")
-            await Gateway(door.client, intake.receive, pulse, self._times).run()
+            await Gateway(door.client, intake.receive, intake.room, pulse, self._times).run()
         except AuthFailed as error:
             self.health = replace(self.health, state="failed", detail=str(error))
             raise
@@ -188,41 +193,53 @@ class DiscordAdapter:
         """Send ``part`` once. A reply to a message that is gone is sent without the reply."""
         if not (part.text or part.files):
             raise Rejected("a blank message: Discord takes none")
-        if self._is_old(key) and (receipt := await self.settle(part, key, self._unanswered[key])) is not None:
-            del self._unanswered[key]
-            return receipt
-        began = self._times.now()
-        try:
-            async with opened(part.files) as files:
-                message = await self._send(part, key, files)
-        except Ambiguous as error:  # Discord tells a repetition by its key
-            self._unanswered.setdefault(key, began)
-            raise Unreachable(str(error)) from None
-        self._unanswered.pop(key, None)
-        return Receipt(message)
+        async with opened(part.files) as files:
+            message = await self._answer(part, key, files)
+            return Receipt(message if message is not None else await self._send(part, key, files))
 
     async def settle(self, part: Part, key: str, since: datetime) -> Receipt | None:
-        """Looks among the newest messages there, because Discord forgets keys after some minutes."""
+        """Looks among what was said there since then, because Discord forgets keys after some minutes.
+
+        Raises Rejected where that may not be read, or is too much, or can't show what only one person sees.
+        """
         from adapters.discord.client import is_same
         from adapters.discord.inbound import snowflake
 
-        earliest = snowflake(since - _CLOCK)
-        me = (await self._door().client.identity()).id
-        try:
-            said = await self._door().client.history(part.address.chat, _HISTORY)
-        except Rejected:
-            return None  # it is not even there; sending it says why
+        if key in self._unseen:
+            raise Rejected("whether the answer arrived, which only one person can see, is not told by Discord")
+        client, chat, after = self._door().client, part.address.chat, snowflake(since - _CLOCK) - 1
+        me = (await client.identity()).id
         part = self._placed(part)
-        for message in said:
-            if str(message["author"]["id"]) == me and int(message["id"]) >= earliest and is_same(message, part, key):
-                return Receipt(str(message["id"]))
-        return None
+        for _ in range(_MOST_PAGES):
+            said = await client.history(chat, _PAGE, after)
+            for message in said:
+                if str(message["author"]["id"]) == me and is_same(message, part, key):
+                    return Receipt(str(message["id"]))
+            if len(said) < _PAGE:
+                return None
+            after = max(int(message["id"]) for message in said)
+        raise Rejected(f"too much was said in {chat} since then to look whether the answer is there")
 
     async def edit(self, part: Part, message_id: str) -> None:
         """Replace the text (or the caption) and the buttons of an own message; the same again is no error."""
         if not (part.text or part.files):
             raise Rejected("a blank message: Discord takes none")
         await self._door().client.edit(part.address.chat, part, message_id)
+
+    async def erase(self, address: Address, message_id: str) -> None:
+        try:
+            await self._door().client.erase(address.chat, message_id)
+        except AdapterError as error:
+            log.debug("discord/%s: a message was not deleted: %s", self.account, error)
+
+    async def leave(self, address: Address) -> None:
+        """Leave the server: a bot can't leave one channel of it."""
+        if address.space is None:
+            return
+        try:
+            await self._door().client.leave(address.space)
+        except AdapterError as error:
+            log.debug("discord/%s: a server was not left: %s", self.account, error)
 
     async def typing(self, address: Address) -> None:
         try:
@@ -265,19 +282,55 @@ class DiscordAdapter:
 
     # Sending ----------------------------------------------------------------------------------------------------------
 
-    async def _send(self, part: Part, key: str, files: Sequence[discord.File]) -> str:
+    async def _answer(self, part: Part, key: str, files: Sequence[discord.File]) -> str | None:
+        """Send it as the answer to a command; None where Discord waits for none, or takes it no more."""
         door = self._door()
-        if (found := await door.interactions.of(part, key)) is not None:
-            waiting, is_first = found
+        waiting = await door.interactions.of(part, key)
+        if waiting is None:
+            return None
+        is_first, began = waiting.first == key, self._times.now()
+        try:
+            message = await door.client.answer(waiting, part, files, more=not is_first)
+        except Ambiguous as error:
+            if waiting.private:
+                self._unseen.add(key)
+            if not is_first:  # nothing tells a repetition
+                raise
+            self._unanswered.setdefault(key, began)
+            raise Unreachable(str(error)) from None
+        except Rejected as error:
+            log.debug("discord/%s: a command is answered by a message: %s", self.account, error)
+            door.interactions.drop(waiting)
+            for file in files:
+                file.reset()
+            return None
+        self._settled(key)
+        return message
+
+    async def _send(self, part: Part, key: str, files: Sequence[discord.File]) -> str:
+        """Send it as a message, which Discord tells from a repetition by its key for some minutes."""
+        if self._is_old(key):
             try:
-                return await door.client.answer(waiting, part, files, more=not is_first)
+                receipt = await self.settle(part, key, self._unanswered[key])
             except Rejected as error:
-                log.debug("discord/%s: a command is answered by a message: %s", self.account, error)
-                door.interactions.drop(waiting)
-                for file in files:
-                    file.reset()
-        await self._open_thread(part)
-        return await door.client.send(part.address.chat, self._placed(part), key, files)
+                del self._unanswered[key]  # whoever sends it again knows that it may be shown twice
+                raise Ambiguous(f"it may have arrived: {error}") from None
+            if receipt is not None and receipt.message_id is not None:
+                self._settled(key)
+                return receipt.message_id
+        began = self._times.now()
+        try:
+            await self._open_thread(part)
+            message = await self._door().client.send(part.address.chat, self._placed(part), key, files)
+        except Ambiguous as error:
+            self._unanswered.setdefault(key, began)
+            raise Unreachable(str(error)) from None
+        self._settled(key)
+        return message
+
+    def _settled(self, key: str) -> None:
+        self._unanswered.pop(key, None)
+        self._unseen.discard(key)
 
     async def _open_thread(self, part: Part) -> None:
         """The thread of an answer, where it is to have one of its own and there is none yet."""

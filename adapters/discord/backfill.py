@@ -67,7 +67,7 @@ class Backfill:
                 continue
             for message in sorted(said, key=lambda one: int(one["id"])):
                 if int(message["id"]) > after:
-                    yield place, await self._whole(message, place, members)
+                    yield place, await self.whole(message, place, members)
 
     def _chats(self, newest: Mapping[str, str], heard_at: datetime | None, now: datetime) -> dict[str, int]:
         """The chats to read, each with the id after which something is new."""
@@ -84,8 +84,11 @@ class Backfill:
         others = sorted((chat for chat in known if chat not in unread), key=lambda chat: -known[chat])
         return found | {chat: max(floor, known[chat]) for chat in others[:_CHATS]}
 
-    async def _whole(self, message: Json, place: Place, members: dict[tuple[str, str], Json]) -> Json:
-        """With what the gateway would have said of its sender on that server: the name there, and the roles."""
+    async def whole(self, message: Json, place: Place, members: dict[tuple[str, str], Json]) -> Json:
+        """With what the gateway would have said of its sender on that server: the name there, and the roles.
+
+        ``members`` are those that are known, by server and id; one that is looked up is added.
+        """
         author = message.get("author") or {}
         if place.space is None or author.get("bot") or "webhook_id" in message or "id" not in author:
             return message

@@ -108,10 +108,11 @@ class Client:
         found: Json = await self._call("GET", path, channel_id=channel, message_id=message)
         return found
 
-    async def history(self, channel: str, most: int) -> list[Json]:
-        """The newest messages there, newest first, ``most`` of them or fewer."""
+    async def history(self, channel: str, most: int, after: int | None = None) -> list[Json]:
+        """``most`` messages or fewer, newest first: the newest there, or those that follow the id ``after``."""
         path = "/channels/{channel_id}/messages"
-        found: list[Json] = await self._call("GET", path, query={"limit": most}, channel_id=channel)
+        query = {"limit": most} | ({} if after is None else {"after": max(0, after)})
+        found: list[Json] = await self._call("GET", path, query=query, channel_id=channel)
         return found if isinstance(found, list) else []
 
     async def download(self, ref: str, limit: int) -> AsyncIterator[bytes]:
@@ -153,6 +154,13 @@ class Client:
         """Replace the text and the buttons of a message; its files stay."""
         path = "/channels/{channel_id}/messages/{message_id}"
         await self._call("PATCH", path, json=_written(part, ()), channel_id=channel, message_id=message)
+
+    async def erase(self, channel: str, message: str) -> None:
+        path = "/channels/{channel_id}/messages/{message_id}"
+        await self._call("DELETE", path, channel_id=channel, message_id=message)
+
+    async def leave(self, guild: str) -> None:
+        await self._call("DELETE", "/users/@me/guilds/{guild_id}", guild_id=guild)
 
     async def react(self, channel: str, message: str, emoji: str, *, put: bool) -> None:
         """Put ``emoji`` on a message, or take ours away."""

@@ -7,7 +7,7 @@ grow to a quarter of an hour. Knows no message.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -41,11 +41,19 @@ _RESUMES = 3
 
 
 class Gateway:
-    """The connection of one bot. ``receive`` takes each frame, at once."""
+    """The connection of one bot. ``receive`` takes each frame, at once; ``room`` ends when it can take one more."""
 
-    def __init__(self, client: Client, receive: Callable[[str], None], pulse: Pulse, times: Times) -> None:
+    def __init__(
+        self,
+        client: Client,
+        receive: Callable[[str], None],
+        room: Callable[[], Awaitable[None]],
+        pulse: Pulse,
+        times: Times,
+    ) -> None:
         self._client = client
         self._receive = receive
+        self._room = room
         self._pulse = pulse
         self._times = times
         self._pause = _FIRST_PAUSE
@@ -95,6 +103,7 @@ class Gateway:
         self._socket = session.ws = socket
         self._has_begun = True
         while True:
+            await self._room()
             await socket.poll_event()
 
     async def _cut_off(self, error: AdapterError | None = None, *, resume: bool = True) -> None:

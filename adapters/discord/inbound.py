@@ -15,7 +15,7 @@ from adapters.discord import content
 from adapters.discord.commands import words_of
 from adapters.discord.content import Json
 from adapters.discord.places import Guide, Place
-from adapters.message import Address, Deleted, Edited, Inbound, Message, Pressed, Quote, Reacted, Sender
+from adapters.message import Address, Deleted, Edited, Inbound, Message, Pressed, Quote, Reacted, Sender, Spoken
 from adapters.text import sanitize
 
 MESSAGES = ("MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE", "MESSAGE_DELETE_BULK")
@@ -166,12 +166,15 @@ def _quote(reader: Reader, data: Json, place: Place) -> Quote | None:
     answered = data.get("referenced_message")
     if not answered or str(answered["author"]["id"]) == reader.me:
         return None
-    return quote_of(answered, reader.guide, place)
+    text = content.quotation(answered, reader.guide, place.space)
+    return Quote(text, content.name_of(answered["author"], answered.get("member"))) if text else None
 
 
-def quote_of(message: Json, guide: Guide, place: Place) -> Quote | None:
-    text = content.quotation(message, guide, place.space)
-    return Quote(text, content.name_of(message["author"], message.get("member"))) if text else None
+def spoken(reader: Reader, data: Json, place: Place) -> Spoken | None:
+    """A message of whomever as something said before, be it by us; None where it says nothing."""
+    text = content.quotation(data, reader.guide, place.space)
+    is_ours = str(data["author"]["id"]) == reader.me
+    return Spoken(Sender(reader.me, "you", is_bot=True) if is_ours else _sender(data), text) if text else None
 
 
 def _origin(reader: Reader, data: Json) -> str:

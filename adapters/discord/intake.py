@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from adapters.discord.backfill import Backfill
 from adapters.discord.commands import table_of
-from adapters.discord.inbound import INTERACTION, MESSAGES, REACTIONS, Reader, events_of, quote_of
+from adapters.discord.inbound import INTERACTION, MESSAGES, REACTIONS, Reader, events_of, spoken
 from adapters.discord.places import Place, Places
 from adapters.discord.pulse import Pulse, StoreError
 from adapters.errors import AdapterError, RateLimited, Rejected
-from adapters.message import Message, Reacted
+from adapters.message import Message, Reacted, Spoken
 
 if TYPE_CHECKING:
     from adapters.adapter import Accept, Offered
@@ -44,6 +44,9 @@ _HOLD_TRIES = 5
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
 """Seconds between two tries to store something, or to learn where it was said."""
+
+_MOST_WAITING = 1000
+"""Events that wait to be stored; while there are as many, no more are read."""
 
 _MOST = 1000
 """People, threads and messages that are remembered."""
@@ -92,6 +95,8 @@ class Intake:
         """When something was last handed on, in this run or, as far as it is known, before."""
         self._backfill = Backfill(client, places, settings, times.sleep)
         self._queue: asyncio.Queue[_Item] = asyncio.Queue()
+        self._has_room = asyncio.Event()
+        self._has_room.set()
         self._is_busy = False
         self._awaited: set[str] = set()
         self._complete = asyncio.Event()
@@ -105,6 +110,10 @@ class Intake:
 
     # Taking down ------------------------------------------------------------------------------------------------------
 
+    async def room(self) -> None:
+        """Wait until more can be taken down. Discord keeps it meanwhile; what it no longer keeps is read up later."""
+        await self._has_room.wait()
+
     def receive(self, frame: str) -> None:
         """Take down one frame of the gateway."""
         try:
@@ -115,6 +124,8 @@ class Intake:
         kind, data = payload.get("t"), payload.get("d")
         if payload.get("op") == 0 and isinstance(data, dict):
             self._take_down(str(kind), data)
+        if self._queue.qsize() >= _MOST_WAITING:
+            self._has_room.clear()
         if not self._is_busy and self._queue.empty():
             self._pulse.heard()
 
@@ -154,6 +165,7 @@ class Intake:
         """Hand on, until cancelled."""
         while True:
             item = await self._queue.get()
+            self._has_room.set()
             self._is_busy = True
             try:
                 if item.kind == "READY":
@@ -229,10 +241,10 @@ class Intake:
             log.warning("discord/%s: a %s was skipped, it can't be read: %r", self._account, kind, error)
             return 0
         for event in events:
-            await self._store(await self._completed(event, place))
+            await self._store(await self._completed(event, reader, place))
         return len(events)
 
-    async def _completed(self, event: Inbound, place: Place) -> Inbound:
+    async def _completed(self, event: Inbound, reader: Reader, place: Place) -> Inbound:
         """With what Discord says only once: names, and what a thread is about."""
         if isinstance(event, Reacted) and not event.sender.name:
             event = replace(event, sender=replace(event.sender, name=self._names.get(event.sender.id, "")))
@@ -243,20 +255,21 @@ class Intake:
             _remember(self.titles, event.id, event.text)
         elif place.parent is not None and event.mentions_me and place.chat not in self._introduced:
             _remember(self._introduced, place.chat, None)
-            if event.quote is None and event.reply_to is None:
-                return replace(event, quote=await self._opening(place))
+            return replace(event, context=await self._opening(reader, place))
         return event
 
-    async def _opening(self, place: Place) -> Any:
-        """The message that a thread hangs on, or that opens a post of a forum; None where there is none."""
+    async def _opening(self, reader: Reader, place: Place) -> tuple[Spoken, ...]:
+        """The message that a thread hangs on, or that opens a post of a forum; empty where there is none."""
         assert place.parent is not None
         for channel in (place.parent, place.chat):
             try:
                 message = await self._client.message(channel, place.chat)
-                return quote_of(message, self._places, place)
+                said = spoken(reader, await self._backfill.whole(message, place, {}), place)
             except AdapterError as error:
                 log.debug("discord/%s: no opening of the thread %s: %s", self._account, place.chat, error)
-        return None
+                continue
+            return () if said is None else (said,)
+        return ()
 
     async def _store(self, event: Inbound) -> None:
         pause = _FIRST_PAUSE

@@ -30,7 +30,11 @@ _VALID_SECONDS = 14 * 60.0
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A command whose answer Discord awaits. ``known`` ends once Discord was told; ``turn`` is what answers it."""
+    """A command whose answer Discord awaits. ``known`` ends once Discord was told.
+
+    ``turn`` is what answers it, and ``first`` the key of the part that takes the place of what Discord shows meanwhile:
+    the same again changes nothing, while every other part is a message of its own each time.
+    """
 
     interaction: str
     application: str
@@ -40,6 +44,7 @@ class Waiting:
     until: float
     known: asyncio.Task[bool]
     turn: str = ""
+    first: str = ""
 
 
 class Interactions:
@@ -78,8 +83,8 @@ class Interactions:
             return False
         return True
 
-    async def of(self, part: Part, key: str) -> tuple[Waiting, bool] | None:
-        """The command that ``part`` answers, and whether it is the first part to do so; None for a usual message.
+    async def of(self, part: Part, key: str) -> Waiting | None:
+        """The command that ``part`` answers; None for a usual message.
 
         In a direct chat, where an answer doesn't name what it answers, it is the command given first.
         """
@@ -89,8 +94,8 @@ class Interactions:
             if waiting.until <= now or not (waiting.turn == turn or (not waiting.turn and is_meant)):
                 continue
             if await waiting.known:
-                is_first, waiting.turn = not waiting.turn, turn
-                return waiting, is_first
+                waiting.turn, waiting.first = turn, waiting.first or key
+                return waiting
             self.drop(waiting)
             return None
         return None

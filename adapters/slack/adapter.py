@@ -50,6 +50,8 @@ _NO_STATUS_SECONDS = 600.0
 """How long Slack is not asked again to show that an answer is being written, after it refused."""
 
 _MOST_REACTIONS = 1000
+_MOST_PRIVATE = 1000
+"""Turns that are remembered as answered to one person only; the oldest are forgotten first."""
 
 
 async def check_tokens(settings: SlackSettings) -> BotIdentity:
@@ -113,6 +115,8 @@ class SlackAdapter:
         self._no_status_until = 0.0
         self._reactions: dict[tuple[str, str], str] = {}
         """By chat and message, the sign of ours on it."""
+        self._private: dict[str, str] = {}
+        """By turn, who alone sees its answer."""
         self._me: BotIdentity | None = None
         self._threads: Threads | None = None
         self._opened: Client | None = None
@@ -122,13 +126,15 @@ class SlackAdapter:
         self._commands = Commands(commands)
 
     def resume(self, newest: Mapping[str, str], heard_at: datetime | None) -> None:
-        """What came after the newest message, or after Slack was last heard, is looked up."""
+        """What came after Slack was last heard is looked up.
+
+        Where that is not known, what came after the newest message of the chat that was silent for longest: one that
+        was taken in another chat says nothing of what was missed before it.
+        """
         from adapters.slack.inbound import is_message_id
 
         known = [float(message) for message in newest.values() if is_message_id(message)]
-        if heard_at is not None:
-            known.append(heard_at.timestamp())
-        self._heard_at = max(known, default=None)
+        self._heard_at = min(known, default=None) if heard_at is None else heard_at.timestamp()
 
     async def run(self, accept: Accept) -> None:
         """Receive until cancelled; raises AuthFailed when Slack doesn't know a token."""
@@ -193,9 +199,15 @@ class SlackAdapter:
             raise Rejected(f"the text is longer than the {limit} characters of one message")
         client, chat, thread = self._client(), part.address.chat, self._thread(part)
         try:
+            user = self._only_for(part, key)
+            if part.files and user is not None:
+                raise Rejected(
+                    "only you can see this answer, and Slack can't show a file to one person: "
+                    "ask me in a direct message"
+                )
             if part.files:
                 message = await self._send_files(client, part, key)
-            elif (user := asker(part.reply_to or "")) is not None:
+            elif user is not None:
                 text, blocks = rendered(part.text, part.buttons)
                 await client.whisper(chat, user, text, blocks, thread=thread)
                 message = None
@@ -222,7 +234,7 @@ class SlackAdapter:
     async def settle(self, part: Part, key: str, since: datetime) -> Receipt | None:
         """Read back what we said there. Raises Rejected where the bot may not read."""
         client, chat, thread = self._client(), part.address.chat, self._thread(part)
-        if asker(part.reply_to or "") is not None:
+        if self._only_for(part, key) is not None:
             return None  # what is shown to one person only can't be read back, and does no harm twice
         oldest = f"{since.timestamp() - 60:.6f}"
         try:
@@ -252,6 +264,22 @@ class SlackAdapter:
             await self._client().edit(part.address.chat, message_id, text, blocks)
         except Lost as error:
             raise Ambiguous(str(error)) from None
+
+    def _only_for(self, part: Part, key: str) -> str | None:
+        """Who alone is to see it: whoever gave a slash command among others, with all parts of the turn of its answer.
+
+        Only the first of them says what it answers, so the turn is remembered, for as long as the process lives.
+        """
+        turn, user = key.rpartition("/")[0], asker(part.reply_to or "")
+        if part.address.kind == "direct":
+            return None
+        if user is None:
+            return self._private.get(turn)
+        if turn:
+            self._private[turn] = user
+            while len(self._private) > _MOST_PRIVATE:
+                del self._private[next(iter(self._private))]
+        return user
 
     def _thread(self, part: Part) -> str | None:
         """Where a new message belongs: the thread that it was asked in, else the one that it opens."""

@@ -50,19 +50,33 @@ class Backfill:
         self._seconds = hours * 3600
         self._now = now
         self._sleep = sleep
-        self._is_whole = since is None
+        self.is_whole = since is None
+        """Whether nothing is left to look up."""
+        self._gaps = 0
 
     def known_until(self, heard: float) -> None:
         """The server was last heard at ``heard``, in seconds of the loop (0 for never): what it had, we had then."""
-        if heard and self._is_whole:
+        if heard and self.is_whole:
             self._since = self._now() - (asyncio.get_running_loop().time() - heard)
+
+    def gap(self) -> None:
+        """Something may have been said that nobody brings any more: ``run`` is to look it up."""
+        self.is_whole = False
+        self._gaps += 1
 
     async def run(self) -> None:
         """Hand on what was missed, oldest first in each chat. Raises nothing."""
+        while True:
+            gaps = self._gaps
+            has_all = await self._look()
+            if gaps == self._gaps:  # else there was another one meanwhile
+                self.is_whole = has_all
+                return
+
+    async def _look(self) -> bool:
+        """Whether that is all now."""
         if self._since is None or not self._seconds:
-            self._is_whole = True
-            return
-        self._is_whole = False
+            return True
         now = self._now()
         oldest = now - self._seconds
         since = max(self._since - _MARGIN_SECONDS, oldest)
@@ -71,9 +85,9 @@ class Backfill:
                 await self._chat(chat, oldest=oldest, since=since)
         except (AdapterError, StoreError) as error:
             log.warning("slack/%s: not all that was missed could be read: %s", self._intake.reader.account, error)
-        else:
-            self._is_whole = True
-            self._since = now
+            return False
+        self._since = now
+        return True
 
     async def _chat(self, chat: Json, *, oldest: float, since: float) -> None:
         name = str(chat.get("id") or "")

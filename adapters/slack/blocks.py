@@ -23,6 +23,9 @@ _STYLES = {"bold": "bold", "heading": "bold", "italic": "italic", "strike": "str
 _CONTROL = re.compile(r"(?<=<)(?=[!@#])")
 """Where a text is cut in two, so that nobody downstream takes any of it for a mention or a command."""
 
+_ADDRESS = re.compile(r"://|\S[.。．｡][^\W\d_]{2,}|\d+(?:\.\d+){3}")  # with what browsers take for dots
+"""What in the words of a link reads as if it were where it leads to."""
+
 _LABEL_LIMIT = 75
 _VALUE_LIMIT = 2000
 _ROW_LIMIT = 25
@@ -94,15 +97,26 @@ def _inline(text: FormattedText, start: int, end: int, *, is_code: bool) -> Iter
         around = [span for span in spans if span.start <= left and right <= span.end]
         style = {} if is_code else {_STYLES[span.kind]: True for span in around if span.kind in _STYLES}
         link = next((span for span in around if span.kind == "link"), None)
+        link = None if is_code else link
+        tells = link is not None and _misleads(text.plain[link.start : link.end], link.value)
         for run in filter(None, _CONTROL.split(text.plain[left:right])):
-            yield _styled(run, style, link if not is_code else None)
+            yield _styled(run, style, None if tells else link)
+        if link is not None and tells and right == min(link.end, end):
+            yield from ({"type": "text", "text": " ("}, _styled(link.value, {}, link), {"type": "text", "text": ")"})
+
+
+def _misleads(label: str, target: str) -> bool:
+    """Whether the words of a link look like an address, and of another place than it leads to."""
+    words, place = (re.sub(r"^https?://", "", one.strip()).rstrip("/") for one in (label, target))
+    is_begun = place.startswith(words) and place[len(words) :][:1] in ("", "/", "?", "#")
+    return _ADDRESS.search(label) is not None and not is_begun
 
 
 def _styled(run: str, style: dict[str, bool], link: Span | None) -> Json:
     shown: Json = {"type": "text", "text": run}
     if link is not None:
         url = link.value.replace("<", "%3C").replace(">", "%3E")
-        shown = {"type": "link", "url": url} | ({"text": run} if run != url else {})
+        shown = {"type": "link", "url": url} | ({"text": run} if run != link.value else {})
     return shown | ({"style": style} if style else {})
 
 

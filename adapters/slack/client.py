@@ -176,6 +176,21 @@ class Client:
         call = self.web.chat_postEphemeral(channel=chat, user=user, text=text, blocks=blocks, thread_ts=thread)
         await self._call("chat.postEphemeral", call)
 
+    async def respond(self, url: str, text: str) -> None:
+        """Show something to whoever gave a command, by the address that came with it, wherever they are."""
+        if not self._is_slack(url):
+            raise Rejected("the address to answer a command at is not Slack's")
+        failure: AdapterError
+        try:
+            said = {"response_type": "ephemeral", "text": text}
+            async with self._session.post(url, json=said, allow_redirects=False) as answer:
+                if answer.status == 200:
+                    return
+                failure = refusal("the answer to a command", answer.status, None, answer.headers)
+        except (ClientError, OSError) as error:
+            failure = Unreachable(f"the answer to a command broke off ({type(error).__name__})")
+        raise failure
+
     async def edit(self, chat: str, message: str, text: str, blocks: Sequence[Json]) -> None:
         call = self.web.chat_update(channel=chat, ts=message, text=text, blocks=blocks)
         await self._call("chat.update", call)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from adapters.errors import AdapterError, Rejected
-from adapters.message import Kind
+from adapters.message import Kind, Sender
 from adapters.slack.markdown import Mentioned, Names
 from adapters.text import sanitize
 
@@ -26,6 +26,9 @@ _FAILED_SECONDS = 60.0
 
 _MOST = 5000
 """Of each; the oldest are forgotten first."""
+
+_MOST_LOOKUPS = 20
+"""The first names of a message, which are asked for: whoever mentions hundreds must not keep everybody waiting."""
 
 _KINDS: dict[str, Kind] = {"im": "direct", "mpim": "group", "channel": "channel", "group": "channel", "C": "channel"}
 
@@ -72,16 +75,42 @@ class Directory:
             return "direct"
         return (await self._chat(chat)).kind
 
+    async def knows(self, chat: str) -> bool:
+        """Whether we are in a direct chat, and not only a command of ours was given there, between two others.
+
+        Raises ``adapters.errors`` where that can't be found out now.
+        """
+        known = self._chats.get(chat)
+        if known is None:
+            await self._chat(chat)
+            known = self._chats.get(chat)
+        return known is not None and known.kind == "direct"
+
+    async def somebody(self, user: str) -> Sender:
+        known = await self.person(user)
+        return Sender(user, known.name, is_bot=known.is_bot)
+
+    async def sender(self, said: Mapping[str, Any]) -> Sender:
+        """Whoever said it. An app, a workflow and a webhook have a voice, and are nobody's."""
+        user, bot = str(said.get("user") or ""), str(said.get("bot_id") or "")
+        if bot or not user:
+            profile = said.get("bot_profile")
+            named = profile.get("name") if isinstance(profile, Mapping) else said.get("username")
+            return Sender(user or bot or "unknown", sanitize(str(named or "")), is_bot=True)
+        return await self.somebody(user)
+
     async def names(self, found: Mentioned) -> Names:
-        """What those are called who are mentioned; what can't be had is left out."""
-        users = {user: (await self.person(user)).name for user in sorted(found.users - {self._me})}
-        chats = {}
-        for chat in sorted(found.chats):
+        """What those are called who are mentioned; what can't be had, or would be asked for too often, is left out."""
+        users, chats = sorted(found.users - {self._me}), sorted(found.chats)
+        people = {user: known.name for user in users if (known := self._people.get(user)) is not None}
+        places = {chat: there.name for chat in chats if (there := self._chats.get(chat)) is not None}
+        people |= {user: (await self.person(user)).name for user in users[:_MOST_LOOKUPS]}
+        for chat in chats[: max(0, _MOST_LOOKUPS - len(users))]:
             try:
-                chats[chat] = (await self._chat(chat)).name
+                places[chat] = (await self._chat(chat)).name
             except AdapterError:
                 continue
-        return Names(self._me, users, chats)
+        return Names(self._me, people, places)
 
     async def _chat(self, chat: str) -> Chat:
         if (known := self._chats.get(chat)) is not None:

@@ -7,13 +7,14 @@ only said what Slack said.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from adapters.errors import Unreachable
+from adapters.errors import AdapterError, Rejected
 from adapters.message import (
     Address,
     Deleted,
@@ -26,7 +27,7 @@ from adapters.message import (
     Pressed,
     Quote,
     Reacted,
-    Sender,
+    Spoken,
 )
 from adapters.slack import content, markdown
 from adapters.slack.commands import Commands, command_id
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from adapters.slack.directory import Directory
     from adapters.slack.settings import BotIdentity, SlackSettings
     from adapters.slack.threads import Threads
+
+log = logging.getLogger(__name__)
+
+_NOT_THERE = "I am not in this conversation. Write to me directly."
 
 _TS = re.compile(r"\d{1,12}\.\d{1,6}")
 
@@ -121,43 +126,45 @@ class Reader:
         called = self.me.id in content.addressed(said)
         address = self._address(said, kind, called=called)
         called, before = await self._standing(said, address, called=called)
-        quoted = markdown.named_me("\n".join([*([before.text] if before else []), *shared]), self.me.username)
-        author = before.author if before else "a message that was shared"
+        quoted = markdown.named_me("\n".join(shared), self.me.username)
         return Message(
             ts,
             address,
-            await self._sender(said),
+            await self.directory.sender(said),
             markdown.without_me(text),
             time_of(ts),
             attachments=attachments,
-            quote=Quote(quoted, author) if quoted else None,
+            quote=Quote(quoted, "a message that was shared") if quoted else None,
             reply_to=address.thread if address.thread != ts else None,
             mentions_me=called or kind == "direct",
+            context=before,
         )
 
     async def _placed(self, said: Said) -> Said:
-        """With its thread, where Slack says that there is one and not which. Raises Unreachable where nobody knows."""
+        """With its thread, where Slack says that there is one and not which; without where it won't ever say."""
         if said.get("thread_ts") or not said.get("parent_user_id"):
             return said
-        found = await self.client.replies(str(said.get("channel")), str(said.get("ts")))
+        try:
+            found = await self.client.replies(str(said.get("channel")), str(said.get("ts")))
+        except Rejected as error:
+            log.warning("slack/%s: a message is taken without its thread: %s", self.account, error)
+            return said
         thread = next((one["thread_ts"] for one in found if one.get("ts") == said.get("ts") and "thread_ts" in one), "")
-        if not thread:
-            raise Unreachable("Slack doesn't say which thread a message is of: it is asked for again")
         return {**said, "thread_ts": thread}
 
-    async def _standing(self, said: Said, address: Address, *, called: bool) -> tuple[bool, Quote | None]:
+    async def _standing(self, said: Said, address: Address, *, called: bool) -> tuple[bool, tuple[Spoken, ...]]:
         """Whether it is said to us, and what was said before that we don't know."""
         ts, thread = str(said["ts"]), address.thread
         if address.kind == "direct":
-            return True, None
+            return True, ()
         if thread is None or thread == ts:
-            return called, await self.threads.channel(address.chat, ts) if called else None
+            return called, await self.threads.channel(address.chat, ts) if called else ()
         if not called and not self.settings.follow_threads:
-            return False, None
+            return False, ()
         standing = await self.threads.of(address.chat, thread, ts)
         if not called and standing.takes_part:
             called = not content.addressed(said)  # whoever calls somebody else by name doesn't speak to us
-        return called, standing.before if called else None
+        return called, standing.before if called else ()
 
     async def _changed(self, event: Said) -> Inbound | None:
         """None where nobody changed what it says: Slack adds previews of links, and counts of replies, as changes."""
@@ -177,7 +184,7 @@ class Reader:
         address = self._address(said, kind, called=self.me.id in content.addressed(said))
         at = str(edited.get("ts") or "")
         sent_at = time_of(at if is_message_id(at) else ts)
-        return Edited(ts, address, await self._sender(said), markdown.without_me(text), sent_at)
+        return Edited(ts, address, await self.directory.sender(said), markdown.without_me(text), sent_at)
 
     async def _deleted(self, event: Said, ts: str) -> Deleted | None:
         was = event.get("previous_message")
@@ -205,7 +212,9 @@ class Reader:
         chat = str(item.get("channel"))
         address = Address("slack", self.account, chat, await self.directory.kind(chat), space=self.me.team)
         emoji = character_of(str(event.get("reaction") or "")) if event["type"] == "reaction_added" else ""
-        return Reacted(ts, address, await self._person(user), emoji, time_of(at if is_message_id(at) else ts))
+        return Reacted(
+            ts, address, await self.directory.somebody(user), emoji, time_of(at if is_message_id(at) else ts)
+        )
 
     async def _pressed(self, payload: Mapping[str, Any], now: datetime) -> Pressed | None:
         """None for what is no button of a message of ours."""
@@ -228,19 +237,32 @@ class Reader:
         person = str(user.get("id"))
         sent_at = time_of(at) if is_message_id(at) else now
         data = sanitize(action["value"])
-        return Pressed(f"{ts}/{at}/{person}", address, await self._person(person), ts, data, sent_at)
+        return Pressed(f"{ts}/{at}/{person}", address, await self.directory.somebody(person), ts, data, sent_at)
 
     async def _commanded(self, payload: Mapping[str, Any], now: datetime) -> Message | None:
-        """The slash command: its subcommand is a command of ours, and anything else a question."""
+        """The slash command: its subcommand is a command of ours, and anything else a question.
+
+        None where it is given in a direct chat between two others: the bot could not answer there.
+        """
         user, chat = str(payload.get("user_id") or ""), str(payload.get("channel_id") or "")
         trigger = str(payload.get("trigger_id") or "")
         if not (user and chat and trigger):
             return None
         kind = await self.directory.kind(chat, "im" if payload.get("channel_name") == "directmessage" else None)
+        if kind == "direct" and not await self.directory.knows(chat):
+            await self._decline(str(payload.get("response_url") or ""))
+            return None
         address = Address("slack", self.account, chat, kind, space=self.me.team)
         text = self.commands.text(sanitize(str(payload.get("text") or "")))
-        sender = await self._person(user)
+        sender = await self.directory.somebody(user)
         return Message(command_id(user, trigger), address, sender, text, now, mentions_me=True)
+
+    async def _decline(self, url: str) -> None:
+        """Tell whoever gave a command, and nobody else, where it is taken; best effort."""
+        try:
+            await self.client.respond(url, _NOT_THERE)
+        except AdapterError as error:
+            log.debug("slack/%s: a command was not declined: %s", self.account, error)
 
     async def _member(self, event: Said) -> Membership | None:
         """None where it is somebody else who came or went."""
@@ -251,13 +273,13 @@ class Reader:
         kind: Kind = await self.directory.kind(chat, event.get("channel_type"))
         inviter = str(event.get("inviter") or "")
         address = Address("slack", self.account, chat, kind, space=self.me.team)
-        return Membership(address, await self._person(inviter or self.me.id), present, time_of(at))
+        return Membership(address, await self.directory.somebody(inviter or self.me.id), present, time_of(at))
 
     async def _left(self, event: Said, payload: Mapping[str, Any]) -> Membership:
         address = Address("slack", self.account, str(event.get("channel")), "channel", space=self.me.team)
         at = payload.get("event_time")
         when = datetime.fromtimestamp(at if isinstance(at, int) else 0, UTC)
-        return Membership(address, await self._person(str(event.get("actor_id") or self.me.id)), False, when)
+        return Membership(address, await self.directory.somebody(str(event.get("actor_id") or self.me.id)), False, when)
 
     async def _moved(self, event: Said) -> Moved:
         old, new = str(event.get("old_channel_id")), str(event.get("new_channel_id"))
@@ -272,16 +294,3 @@ class Reader:
         if thread is None and called and kind != "direct" and self.settings.reply_in_thread:
             thread = str(said["ts"])
         return Address("slack", self.account, str(said["channel"]), kind, space=self.me.team, thread=thread)
-
-    async def _sender(self, said: Said) -> Sender:
-        """Whoever said it. An app, a workflow and a webhook have a voice, and are nobody's."""
-        user, bot = str(said.get("user") or ""), str(said.get("bot_id") or "")
-        if bot or not user:
-            profile = said.get("bot_profile")
-            named = profile.get("name") if isinstance(profile, Mapping) else said.get("username")
-            return Sender(user or bot or "unknown", sanitize(str(named or "")), is_bot=True)
-        return await self._person(user)
-
-    async def _person(self, user: str) -> Sender:
-        known = await self.directory.person(user)
-        return Sender(user, known.name, is_bot=known.is_bot)

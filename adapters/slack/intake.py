@@ -95,8 +95,11 @@ class Intake:
             return await self.reader.event_of(kind_of(body), body, self._now())
         except AuthFailed:
             raise
-        except AdapterError as error:  # where it belongs can't be found out now
-            raise StoreError(f"a message could not be read: {error}") from None
+        except AdapterError as error:
+            if error.may_retry:  # where it belongs can't be found out now
+                raise StoreError(f"a message could not be read: {error}") from None
+            log.warning("slack/%s: an event was skipped: %s", self.reader.account, error)
+            return None
         except Exception as error:
             log.warning("slack/%s: an event was skipped, it can't be read: %r", self.reader.account, error)
             return None

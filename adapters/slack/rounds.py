@@ -68,15 +68,19 @@ class Rounds:
         self._pause = min(self._pause * _GROWTH, _LONGEST_PAUSE)
         await self.times.sleep(pause)
 
-    def well(self, detail: str) -> None:
-        """Slack was heard as it should be; ``detail`` is what an operator sees while it is."""
+    def well(self, detail: str, *, has_all: bool = False) -> None:
+        """Slack answers as it should; ``detail`` is what an operator sees while it does.
+
+        ``has_all``: all that was said until now was handed on, so that nobody has to look it up after a restart.
+        """
         if self._logged:
             log.info("slack/%s: connected again", self.account)
             self._health = replace(self._health, reconnects=self._health.reconnects + self._was_well)
         self._was_well = True
         self._logged.clear()
         self._pause = _FIRST_PAUSE
-        self._health = replace(self._health, state="connected", detail=detail, heard_at=self.times.now())
+        heard_at = self.times.now() if has_all else self._health.heard_at
+        self._health = replace(self._health, state="connected", detail=detail, heard_at=heard_at)
         self._report(self._health)
 
     def failed(self, error: Exception) -> None:

@@ -67,8 +67,9 @@ class SignedHttp:
         dispatch, backfill = self._begun
         if self._server is None:
             self._server = await self._listening()
+        if not backfill.is_whole and (self._filling is None or self._filling.done()):
             self._filling = asyncio.create_task(backfill.run(), name=f"slack/{self._rounds.account} backfill")
-        self._rounds.well(dispatch.intake.name)
+        self._rounds.well(dispatch.intake.name, has_all=backfill.is_whole)
         pause = asyncio.ensure_future(self._rounds.times.sleep(LOOK_SECONDS))
         try:
             await asyncio.wait([pause, dispatch.ended], return_when=asyncio.FIRST_COMPLETED)

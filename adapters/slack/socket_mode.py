@@ -67,14 +67,16 @@ class SocketMode:
         if self._begun is None:
             self._begun = await self._begin()
         dispatch, backfill = self._begun
+        has_gap, self._has_gap = self._has_gap, True
+        if has_gap:
+            backfill.gap()
         link = Link(await self._client.link(), self._client, self._take, self._ping_seconds)
         try:
             await link.open()
             self._rounds.well(dispatch.intake.name)
-            if self._has_gap:
+            if has_gap:
                 self._fill(backfill)
-            self._has_gap = True
-            await self._live(link, dispatch)
+            await self._live(link, dispatch, backfill)
         finally:
             backfill.known_until(link.heard)
             await link.end()
@@ -87,7 +89,7 @@ class SocketMode:
             raise Unreachable("the connection to Slack broke")
         self._has_gap = False  # Slack said it beforehand, and keeps what comes meanwhile
 
-    async def _live(self, link: Link, dispatch: Dispatch) -> None:
+    async def _live(self, link: Link, dispatch: Dispatch, backfill: Backfill) -> None:
         """Until the connection is over, or Slack says that it is the end of it all."""
         over: asyncio.Future[Any] = asyncio.ensure_future(link.over.wait())
         heard = link.last_ping_pong_time
@@ -103,8 +105,9 @@ class SocketMode:
                     return
                 if link.last_ping_pong_time != heard and not over.done():
                     heard = link.last_ping_pong_time
-                    link.hears()
-                    self._rounds.well(dispatch.intake.name)
+                    if not link.is_busy:
+                        link.hears()
+                    self._rounds.well(dispatch.intake.name, has_all=backfill.is_whole and not link.is_busy)
         finally:
             over.cancel()
 
@@ -134,9 +137,10 @@ class Link(SocketModeClient):
         self.over = asyncio.Event()
         self.reason = ""
         self.heard = 0.0
-        """When the server was last heard, in seconds of the loop; 0 for never."""
+        """When the server was last heard, and nothing it had said waited, in seconds of the loop; 0 for never."""
         self._greeted = asyncio.Event()
         self._take = take
+        self._is_taking = False
 
     async def open(self) -> None:
         """Returns once Slack has said hello. Raises Unreachable."""
@@ -165,6 +169,11 @@ class Link(SocketModeClient):
         """At once, where the library would look after its next ping."""
         return self.current_session is None or self.current_session.closed
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something that the server said is not stored yet."""
+        return self._is_taking or not self.message_queue.empty()
+
     def hears(self) -> None:
         self.heard = asyncio.get_running_loop().time()
 
@@ -179,14 +188,22 @@ class Link(SocketModeClient):
             envelope = json.loads(raw)
         except ValueError:
             return
-        self.hears()
         match envelope.get("type"):
             case "hello":
+                self.hears()
                 self._greeted.set()
             case "disconnect":
                 self.reason = str(envelope.get("reason") or "unknown")
                 self.over.set()
                 self._greeted.set()
-            case _ if isinstance(envelope.get("envelope_id"), str) and await self._take(envelope):
+            case _ if isinstance(envelope.get("envelope_id"), str) and await self._takes(envelope):
+                self.hears()
                 with suppress(ClientError, OSError):  # it is brought again, and known by then
                     await self.send_socket_mode_response({"envelope_id": envelope["envelope_id"]})
+
+    async def _takes(self, envelope: dict[str, Any]) -> bool:
+        self._is_taking = True
+        try:
+            return await self._take(envelope)
+        finally:
+            self._is_taking = False

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from adapters.errors import Rejected
-from adapters.message import Quote
+from adapters.message import Sender, Spoken
 from adapters.slack import content, markdown
 from adapters.slack.content import SAYING, Said
+from adapters.slack.markdown import Mentioned, Names
 
 if TYPE_CHECKING:
     from adapters.slack.client import Client
@@ -31,16 +32,13 @@ _MOST_CHARACTERS = 6000
 _MOST = 5000
 """Threads that are remembered; the oldest are forgotten first, and read again when something is said there."""
 
-IN_THREAD = "this thread, from its first message on"
-IN_CHANNEL = "this channel, right before"
-
 
 @dataclass(frozen=True, slots=True)
 class Thread:
     """``before`` is what was said there, for as long as nobody was shown it."""
 
     takes_part: bool
-    before: Quote | None = None
+    before: tuple[Spoken, ...] = ()
 
 
 class Threads:
@@ -71,50 +69,43 @@ class Threads:
             self._known[chat, thread] = known
         return known
 
-    async def channel(self, chat: str, message: str) -> Quote | None:
-        """What was said in a channel right before ``message``; None where it can't be had, or was nothing."""
+    async def channel(self, chat: str, message: str) -> tuple[Spoken, ...]:
+        """What was said in a channel right before ``message``; nothing where it can't be had."""
         if not self._most:
-            return None
+            return ()
         oldest = f"{float(message) - CHANNEL_SECONDS:.6f}"
         try:
             said = await self._client.history(chat, oldest=oldest, latest=message, limit=self._most)
         except Rejected:
-            return None
-        return await self._quote([one for one in said if one.get("ts") != message], IN_CHANNEL)
+            return ()
+        return await self._spoken([one for one in said if one.get("ts") != message])
 
     async def _read(self, chat: str, thread: str, message: str) -> Thread:
         said = [one for one in await self._client.replies(chat, thread, latest=message) if one.get("ts") != message]
         ours = [one for one in said if self._is_ours(one)]
         called = any(self._me.id in content.addressed(one) for one in said)
         answered = any(one.get("ts") != thread for one in ours)
-        before = None if answered or not self._most else await self._quote(said, IN_THREAD)
+        before = () if answered or not self._most else await self._spoken(said)
         return Thread(bool(ours) or called, before)
 
     def _is_ours(self, said: Said) -> bool:
         return said.get("user") == self._me.id or (bool(self._me.bot) and said.get("bot_id") == self._me.bot)
 
-    async def _quote(self, said: Sequence[Said], source: str) -> Quote | None:
+    async def _spoken(self, said: Sequence[Said]) -> tuple[Spoken, ...]:
         """The first message, which says what it is about, and the newest."""
         said = [one for one in said if str(one.get("subtype") or "") in SAYING]
         shown = [*said[:1], *said[1:][-(self._most - 1) :]] if self._most > 1 else said[-1:]
-        lines = [line for one in shown if (line := await self._line(one))]
-        while len(lines) > 1 and sum(map(len, lines)) > _MOST_CHARACTERS:
-            del lines[1]
-        return Quote("\n".join(lines), source) if lines else None
+        mentioned = [content.mentioned(one) for one in shown]
+        users, chats = (one.users for one in mentioned), (one.chats for one in mentioned)
+        names = await self._directory.names(Mentioned(frozenset().union(*users), frozenset().union(*chats)))
+        spoken = [Spoken(await self._sender(one), words) for one in shown if (words := self._words(one, names))]
+        while len(spoken) > 1 and sum(len(one.text) for one in spoken) > _MOST_CHARACTERS:
+            del spoken[1]
+        return tuple(spoken)
 
-    async def _line(self, said: Said) -> str:
-        names = await self._directory.names(content.mentioned(said))
-        words = markdown.named_me(content.summary(said, names), self._me.username)
-        if not words.strip():
-            return ""
-        words = words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
-        return f"{await self._author(said)}: {words}"
+    def _words(self, said: Said, names: Names) -> str:
+        words = markdown.named_me(content.summary(said, names), self._me.username).strip()
+        return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
 
-    async def _author(self, said: Said) -> str:
-        if self._is_ours(said):
-            return "you"
-        user = str(said.get("user") or "")
-        profile = said.get("bot_profile")
-        known = profile.get("name") if isinstance(profile, dict) else None
-        name = (await self._directory.person(user)).name if user else ""
-        return name or str(known or said.get("username") or user or "somebody")
+    async def _sender(self, said: Said) -> Sender:
+        return Sender(self._me.id, "you", is_bot=True) if self._is_ours(said) else await self._directory.sender(said)

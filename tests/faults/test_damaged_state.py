@@ -172,6 +172,6 @@ async def test_who_is_not_alone_leaves_it_and_says_what_mends_it(limpet: Limpet)
     home.database.write_bytes(b"this is not a database at all" * 100)
     asked = await limpet("chat", "--once", "hello")
     assert asked.code == 1
-    assert f"{home.database}: file is not a database — start limpet run" in asked.err
+    assert f"{home.database}: file is not a database — the next start puts it aside" in asked.err
     assert "Traceback" not in asked.err
     assert home.database.exists()

@@ -41,9 +41,6 @@ UNSEEN: Mapping[str, str] = {
 """Advice that no scene follows, and why."""
 
 
-SET_WEBHOOK = ("--token", "a-secret-that-is-long-enough", "--set", "callback_url=http://127.0.0.1:9/")
-
-
 @dataclass(frozen=True)
 class Printed:
     """What the program said. A person puts ``fill`` for the stand-ins in it, and says ``stdin`` to the command.
@@ -481,10 +478,11 @@ async def nobody_was_named_to_let_in(here: Here) -> Scene:
 
 @follows("limpet channels add WORD")
 async def a_binding_for_a_channel_that_nothing_connects(here: Here) -> Scene:
-    here.limpet.configure('[[bindings]]\nagent = "main"\nchannel = "webhook"\n')
+    here.limpet.env["TELEGRAM_BOT_TOKEN"] = TOKEN
+    here.limpet.configure('[[bindings]]\nagent = "main"\nchannel = "telegram"\n')
     shown = await here.said("config", "check", code=1)
     assert "can never match" in shown
-    done = yield Printed(shown, more=SET_WEBHOOK)
+    done = yield Printed(shown, more=("--set", f"base_url={here.telegram.url}"))
     assert done.code == 0, done
     assert "can never match" not in (await here("config", "check")).out
 

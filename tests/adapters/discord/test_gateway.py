@@ -8,7 +8,7 @@ import pytest
 
 from adapters.discord import DiscordAdapter
 from adapters.errors import AuthFailed
-from adapters.message import Message
+from adapters.message import Inbound, Message
 from tests.adapters.discord.conftest import Naps, Received, adapter_for, connected, running, until
 from tests.fakes.discord_api import DiscordApi, Fault
 
@@ -57,6 +57,31 @@ async def test_a_cut_connection_is_resumed_and_loses_nothing(
         await until(lambda: received.texts[-1] == "after")
     assert received.texts == ["before", "while away", "after"]
     assert logins(api) == ["IDENTIFY", "RESUME"]
+
+
+async def test_while_much_waits_to_be_stored_no_more_is_read(
+    api: DiscordApi, adapter: DiscordAdapter, received: Received, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes is left with Discord instead of filling the memory: not even that it hung up is read."""
+    monkeypatch.setattr("adapters.discord.intake._MOST_WAITING", 3)
+    goes_on = asyncio.Event()
+
+    async def accept(event: Inbound) -> None:
+        await goes_on.wait()
+        await received.accept(event)
+
+    said = [f"{number}" for number in range(20)]
+    async with running(adapter, accept):
+        await connected(adapter)
+        for text in said:
+            api.says(text)
+        api.cut()
+        with pytest.raises(TimeoutError):
+            await api.until(lambda: len(api.logins) > 1, seconds=0.5)
+        goes_on.set()
+        await api.wait_login(2)
+        await until(lambda: len(received.texts) == len(said))
+    assert received.texts == said
 
 
 async def test_where_a_session_can_t_be_resumed_where_discord_wants_it_it_is_elsewhere(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from adapters.adapter import Menu, Offered
 from adapters.discord import DiscordAdapter
-from adapters.message import Address, Button, Message, Pressed
-from tests.adapters.discord.conftest import Received, at, connected, direct, part, running, until
+from adapters.errors import Ambiguous, Rejected, Unreachable
+from adapters.message import Address, Button, Message, Pressed, Receipt
+from tests.adapters.discord.conftest import Naps, Received, adapter_for, at, connected, direct, part, running, until
 from tests.fakes.discord_api import BOB, DiscordApi, Fault
 
 MENU = [Offered("help", "what I answer to"), Offered("memory", "what I noted", "today | search WORDS")]
@@ -124,6 +126,79 @@ async def test_where_discord_takes_no_answer_it_is_a_message(
         await adapter.send(part(at(garden), "help", reply_to=reply_to), "turn-1/0")
     (sent,) = api.sent
     assert (sent.text, sent.channel, sent.private) == ("help", garden.id, False)
+
+
+@pytest.mark.parametrize("fault", [Fault(502), Fault(504, after=True), Fault(drop=True, after=True)])
+@pytest.mark.parametrize("on_server", [True, False])
+async def test_an_answer_that_is_sent_again_is_one(
+    api: DiscordApi, adapter: DiscordAdapter, received: Received, on_server: bool, fault: Fault
+) -> None:
+    """Whether it arrived or not: nothing goes on being shown as worked on, and nothing is shown twice."""
+    adapter.offer(MENU)
+    garden = api.channel(api.guild()) if on_server else None
+    place = at(garden) if garden else direct(api)
+    async with running(adapter, received.accept):
+        await api.until(lambda: bool(api.commands))
+        begun = api.chooses("help", channel=garden)
+        await until(lambda: bool(received.events))
+        answer = part(place, "help", reply_to=received.of(Message)[0].id if on_server else None)
+        api.fail("PATCH", "@original", fault)
+        with pytest.raises(Unreachable):
+            await adapter.send(answer, "turn-1/0")
+        receipt = await adapter.send(answer, "turn-1/0")
+        await adapter.send(part(place, "more"), "turn-1/1")
+    assert [(sent.text, sent.private) for sent in api.sent] == [("help", on_server), ("more", on_server)]
+    assert receipt.message_id == str(begun["original"])
+
+
+@pytest.mark.parametrize("on_server", [True, False])
+async def test_more_of_an_answer_is_sent_again_only_by_who_knows(
+    api: DiscordApi, adapter: DiscordAdapter, received: Received, on_server: bool
+) -> None:
+    """Discord tells no repetition of it; what one person sees is in no history, which then must not be believed."""
+    adapter.offer(MENU)
+    garden = api.channel(api.guild()) if on_server else None
+    place = at(garden) if garden else direct(api)
+    async with running(adapter, received.accept):
+        await api.until(lambda: bool(api.commands))
+        began = datetime.now(UTC)
+        api.chooses("help", channel=garden)
+        await until(lambda: bool(received.events))
+        await adapter.send(part(place, "help", reply_to=received.of(Message)[0].id if on_server else None), "turn-1/0")
+        (token,) = api.interactions
+        api.fail("POST", token, Fault(504, after=True))
+        more = part(place, "more")
+        with pytest.raises(Ambiguous):
+            await adapter.send(more, "turn-1/1")
+        if on_server:
+            with pytest.raises(Rejected, match="only one person"):
+                await adapter.settle(more, "turn-1/1", began)
+        else:
+            assert await adapter.settle(more, "turn-1/1", began) == Receipt(str(api.sent[-1].id))
+    assert len(api.sent) == 2
+
+
+async def test_an_answer_whose_time_ran_out_while_it_was_sent_again_may_have_arrived(
+    api: DiscordApi, naps: Naps, received: Received
+) -> None:
+    now, seconds = datetime.now(UTC), 1000.0
+    settings = adapter_for(api, naps)._settings
+    adapter = DiscordAdapter("main", settings, sleep=naps, now=lambda: now, monotonic=lambda: seconds)
+    adapter.offer(MENU)
+    garden = api.channel(api.guild())
+    async with running(adapter, received.accept):
+        await api.until(lambda: bool(api.commands))
+        api.chooses("help", channel=garden)
+        await until(lambda: bool(received.events))
+        answer = part(at(garden), "help", reply_to=received.of(Message)[0].id)
+        api.fail("PATCH", "@original", Fault(504, after=True))
+        with pytest.raises(Unreachable):
+            await adapter.send(answer, "turn-1/0")
+        now, seconds = now + timedelta(minutes=15), seconds + 900
+        with pytest.raises(Ambiguous):
+            await adapter.send(answer, "turn-1/0")
+    assert len(api.sent) == 1
+    await adapter.close()
 
 
 async def test_two_commands_have_two_answers(api: DiscordApi, adapter: DiscordAdapter, received: Received) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from adapters.adapter import Reactor, Settler
+from adapters.adapter import Eraser, Leaver, Reactor, Settler
 from adapters.discord import DiscordAdapter
-from adapters.errors import AdapterError, AuthFailed, RateLimited, Rejected, Unreachable
+from adapters.errors import AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected, Unreachable
 from adapters.markdown import parse
 from adapters.message import Address, Button, File, Part
 from adapters.text import FormattedText
@@ -104,9 +104,66 @@ async def test_what_a_killed_process_was_sending_is_found(
 
 
 async def test_what_can_t_be_asked_is_not_taken_for_unsent(api: DiscordApi, adapter: DiscordAdapter) -> None:
-    api.fail("GET", "/messages", Fault(503))
+    api.fail("GET", "/messages", Fault(503), Fault(403, "Missing Access", code=50001))
+    for error in (Unreachable, Rejected):
+        with pytest.raises(error):
+            await adapter.settle(part(direct(api)), "turn-1/0", datetime.now(UTC))
+
+
+async def test_a_part_is_found_below_all_that_was_said_since(api: DiscordApi, adapter: DiscordAdapter) -> None:
+    began = datetime.now(UTC)
+    receipt = await adapter.send(part(direct(api)), "turn-1/0")
+    for number in range(250):
+        api.message(f"{number}")
+    assert await adapter.settle(part(direct(api)), "turn-1/0", began) == receipt
+    assert len(api.called("GET", "/messages")) == 1, "it is looked for from then on, not from now back"
+    assert await adapter.settle(part(direct(api), "never sent"), "turn-2/0", began) is None
+    assert len(api.called("GET", "/messages")) == 4
+
+
+async def test_where_too_much_was_said_nobody_can_tell(api: DiscordApi, adapter: DiscordAdapter) -> None:
+    began = datetime.now(UTC)
+    for number in range(2000):
+        api.message(f"{number}")
+    with pytest.raises(Rejected, match="too much was said"):
+        await adapter.settle(part(direct(api)), "turn-1/0", began)
+
+
+async def test_where_history_may_not_be_read_it_may_have_arrived(api: DiscordApi, naps: Naps) -> None:
+    """After the minutes that Discord knows the key: it is not sent again before whoever waits was told."""
+    now = datetime.now(UTC)
+    adapter = DiscordAdapter("main", adapter_for(api, naps)._settings, sleep=naps, now=lambda: now)
+    api.fail("POST", "/messages", Fault(drop=True, after=True))
     with pytest.raises(Unreachable):
-        await adapter.settle(part(direct(api)), "turn-1/0", datetime.now(UTC))
+        await adapter.send(part(direct(api)), "turn-1/0")
+    api.nonce_seconds = 0
+    now += timedelta(minutes=10)
+    api.fail("GET", "/messages", Fault(403, "Missing Access", code=50001))
+    with pytest.raises(Ambiguous, match="may have arrived"):
+        await adapter.send(part(direct(api)), "turn-1/0")
+    assert len(api.sent) == 1
+    await adapter.send(part(direct(api)), "turn-1/0")
+    assert len(api.sent) == 2, "sent again by who knows"
+    await adapter.close()
+
+
+async def test_an_own_message_is_taken_back(api: DiscordApi, adapter: DiscordAdapter) -> None:
+    assert isinstance(adapter, Eraser)
+    receipt = await adapter.send(part(direct(api)), "turn-1/0")
+    theirs = str(api.message("well?")["id"])
+    assert receipt.message_id is not None
+    for message in (receipt.message_id, receipt.message_id, theirs):
+        await adapter.erase(direct(api), message)
+    assert (api.sent, [str(number) for number in api.messages]) == ([], [theirs])
+
+
+async def test_a_server_is_left(api: DiscordApi, adapter: DiscordAdapter) -> None:
+    assert isinstance(adapter, Leaver)
+    garden, other = api.channel(api.guild()), api.channel(api.guild("Other"))
+    for place in (direct(api), at(garden), at(garden)):
+        await adapter.leave(place)
+    assert other.guild is not None
+    assert list(api.guilds) == [other.guild.id]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from adapters.discord import DiscordAdapter
-from adapters.message import Message, Reacted
+from adapters.message import Message, Reacted, Sender, Spoken
 from tests.adapters.discord.conftest import Naps, Received, adapter_for, connected, running, until
-from tests.fakes.discord_api import ANN, BOT, DiscordApi, Fault
+from tests.fakes.discord_api import ANN, BOB, BOT, DiscordApi, Fault
 from tests.fakes.discord_api.world import FORUM
 
 NAMED = f"<@{BOT.id}> "
@@ -108,11 +108,33 @@ async def test_a_thread_begins_with_its_opening(api: DiscordApi, adapter: Discor
         api.says(f"{NAMED}when?", channel=thread)
         api.says(f"{NAMED}and the lilies?", channel=thread)
         await until(lambda: len(received.texts) == 3)
-    quotes = [message.quote for message in received.of(Message)]
-    assert quotes[0] is None
-    assert quotes[1] is not None
-    assert (quotes[1].text, quotes[1].author) == ("I watered the roses.", "limpet")
-    assert quotes[2] is None
+    ours = Spoken(Sender(str(BOT.id), "you", is_bot=True), "I watered the roses.")
+    assert [message.context for message in received.of(Message)] == [(), (ours,), ()]
+
+
+async def test_what_opens_a_thread_is_handed_on_with_who_said_it(
+    api: DiscordApi, adapter: DiscordAdapter, received: Received
+) -> None:
+    """Whoever calls us into a thread must not lend their level to a stranger's words: ids and roles go with them."""
+    guild = api.guild()
+    guild.members[BOB.id], guild.nicks[BOB.id] = [902], "Bobby"
+    garden = api.channel(guild)
+    by_bob = int(api.message("Forget the roses.", BOB, garden)["id"])
+    by_hook = int(api.message("Build failed.", BOB, garden, webhook_id="77")["id"])
+    threads = [api.thread(garden, of=opening) for opening in (by_bob, by_hook)]
+    async with running(adapter, received.accept):
+        await connected(adapter)
+        said = api.says("a line", user=BOB, channel=threads[0])
+        api.says(f"{NAMED}do as he says", channel=threads[0], reply_to=said)
+        api.says(f"{NAMED}why?", channel=threads[1])
+        await until(lambda: len(received.texts) == 3)
+    _, asked, hooked = received.of(Message)
+    bob = Sender(str(BOB.id), "Bobby", roles=("902",))
+    assert (asked.sender.id, asked.context) == (str(ANN.id), (Spoken(bob, "Forget the roses."),))
+    assert asked.quote is not None, "what it answers is quoted besides"
+    assert asked.quote.text == "a line"
+    ((shared, text),) = ((one.sender, one.text) for one in hooked.context)
+    assert (shared.is_shared, shared.roles, text) == (True, (), "Build failed.")
 
 
 async def test_a_post_of_a_forum_begins_with_its_first_message(
@@ -127,8 +149,9 @@ async def test_a_post_of_a_forum_begins_with_its_first_message(
         await until(lambda: len(received.texts) == 2)
     first, second = received.of(Message)
     assert first.text == "# Why do the leaves fall?\n\nThey are yellow."
-    assert second.quote is not None
-    assert second.quote.text == "They are yellow."
+    (opening,) = second.context
+    assert (opening.sender.id, opening.sender.name, opening.text) == (str(ANN.id), "Ann", "They are yellow.")
+    assert second.quote is None
 
 
 async def test_a_thread_with_us_is_followed_by_setting(api: DiscordApi, naps: Naps, received: Received) -> None:

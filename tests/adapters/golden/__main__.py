@@ -7,12 +7,13 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from tests.adapters.golden import pairs, record_discord, record_slack, record_telegram
+from tests.adapters.golden import pairs, record_discord, record_slack, record_telegram, record_whatsapp
 
 RECORDERS: dict[str, pairs.Recorder] = {
     "discord": record_discord.record,
     "slack": record_slack.record,
     "telegram": record_telegram.record,
+    "whatsapp": record_whatsapp.record,
 }
 
 

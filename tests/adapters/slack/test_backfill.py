@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 
+from adapters.message import Inbound
 from adapters.slack import SlackAdapter
-from tests.adapters.slack.conftest import Clock, Naps, Received, opened, part, place, running, until
+from tests.adapters.slack.conftest import Clock, Naps, Received, opened, part, place, running, settings_for, until
 from tests.fakes.slack_api import BOB, Fault, SlackApi
 
 
@@ -99,6 +101,7 @@ async def test_what_was_heard_before_a_gap_is_not_handed_on_again(api: SlackApi,
     async with running(adapter, received.accept):
         api.says("before")
         await until(lambda: "before" in received.texts)
+        await api.wait_acknowledged()
         await api.cut()
         await api.wait_called("conversations.history", 1)
         api.says("after")
@@ -162,3 +165,75 @@ async def test_a_thread_is_answered_where_it_was_asked(api: SlackApi, adapter: S
     await adapter.send(part("Because.", message.address, reply_to=message.id), "key")
     assert (api.sent[0].chat, api.sent[0].thread) == (channel.id, question)
     assert message.address == place(channel, question)
+
+
+async def test_what_was_not_looked_up_before_a_crash_is_looked_up_after_it(
+    api: SlackApi, naps: Naps, clock: Clock
+) -> None:
+    """G-DLV-10: a message that is taken meanwhile, in another chat, is no proof that nothing was missed before it."""
+    api.message("missed", ts=ago(1800))
+    last = datetime.now(UTC) - timedelta(hours=1)
+    stuck = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        if seconds == 30:
+            await stuck.wait()
+        await asyncio.sleep(0)
+
+    crashed = SlackAdapter("main", settings_for(api), sleep=sleep, random=lambda: 0.5, ping_seconds=0.1)
+    crashed.resume({"D0ANN0001": ago(3600)}, last)
+    api.fail("users.conversations", Fault("ratelimited", 429, retry_after=30))
+    first = Received()
+    async with running(crashed, first.accept):
+        await api.wait_called("users.conversations")
+        live = api.says("live", chat=api.channel())
+        await until(lambda: "live" in first.texts, 10)
+        await asyncio.sleep(0.5)  # some pings go to and fro
+        assert crashed.health.heard_at is None, "the time that is stored stays as it was"
+    await crashed.close()
+    later, second = opened(api, naps, clock), Received()
+    later.resume({"D0ANN0001": ago(3600), "C0GARDEN": live}, last)
+    async with running(later, second.accept):
+        await until(lambda: "missed" in second.texts)
+        await until(lambda: later.health.heard_at is not None)
+    await later.close()
+
+
+async def test_a_chat_where_something_was_said_says_nothing_of_the_others(api: SlackApi, adapter: SlackAdapter) -> None:
+    """When Slack was last heard is not known: it is looked for from the chat on that was silent for longest."""
+    api.message("missed", ts=ago(1800))
+    adapter.resume({"D0ANN0001": ago(3600), "C0GARDEN": ago(60)}, None)
+    assert "missed" in (await caught_up(api, adapter)).texts
+
+
+async def test_what_is_not_stored_yet_is_not_heard(api: SlackApi, adapter: SlackAdapter) -> None:
+    """What waits for the disk would be lost with a crash, if the time went on."""
+    received = Received()
+    stuck = asyncio.Event()
+
+    async def accept(event: Inbound) -> None:
+        await stuck.wait()
+        await received.accept(event)
+
+    async with running(adapter, accept):
+        await until(lambda: adapter.health.heard_at is not None)
+        api.says("slow")
+        await api.wait_called("users.info")
+        await asyncio.sleep(0.2)
+        before = adapter.health.heard_at
+        await asyncio.sleep(0.5)  # some pings go to and fro
+        assert adapter.health.heard_at == before
+        stuck.set()
+        await until(lambda: adapter.health.heard_at != before)
+    assert received.texts == ["slow"]
+
+
+async def test_a_connection_that_can_not_be_renewed_leaves_a_gap(api: SlackApi, adapter: SlackAdapter) -> None:
+    """Slack keeps what comes while it is renewed, and not for as long as an outage lasts."""
+    received = Received()
+    async with running(adapter, received.accept):
+        await until(lambda: adapter.health.heard_at is not None)
+        api.fail("apps.connections.open", Fault(status=503))
+        api.message("meanwhile")
+        await api.disconnect()
+        await until(lambda: "meanwhile" in received.texts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from adapters.adapter import Offered
 from adapters.errors import AdapterError, Ambiguous, AuthFailed, RateLimited, Rejected, Unreachable
 from adapters.markdown import parse
-from adapters.message import Button, Part
+from adapters.message import Button, File, Part
 from adapters.slack import SlackAdapter
 from tests.adapters.slack.conftest import Clock, Naps, Received, opened, part, place, running, until
 from tests.fakes.slack_api import ANN, BOB, Fault, SlackApi
@@ -145,6 +146,68 @@ async def test_a_slash_command_is_answered_to_whoever_gave_it(api: SlackApi, ada
     assert (api.sent[0].only, api.sent[0].text, api.sent[0].chat) == (BOB.id, "You are Bob.", channel.id)
 
 
+async def test_no_part_of_an_answer_to_a_slash_command_is_public(api: SlackApi, adapter: SlackAdapter) -> None:
+    """Only the first part of a turn says what it answers; and no other turn is taken for it."""
+    channel = api.channel()
+    address = place(channel)
+    await adapter.send(part("one", address, reply_to=f"command/{BOB.id}/1.2.3"), "turn-1/0")
+    await adapter.send(part("two", address), "turn-1/1")
+    await adapter.send(part("public", address), "turn-2/0")
+    await adapter.send(part("three", address), "turn-1/2")
+    assert [(sent.text, sent.only) for sent in api.sent] == [
+        ("one", BOB.id),
+        ("two", BOB.id),
+        ("public", None),
+        ("three", BOB.id),
+    ]
+    assert await adapter.settle(part("two", address), "turn-1/1", _SINCE) is None
+    assert api.called("conversations.history") == [], "no history has it"
+
+
+@pytest.mark.parametrize("number", [0, 1])
+async def test_a_file_is_shown_to_nobody_who_did_not_ask(
+    api: SlackApi, adapter: SlackAdapter, tmp_path: Path, number: int
+) -> None:
+    """Slack can't show a file to one person: it is refused, and nothing of it is uploaded."""
+    (tmp_path / "plan.txt").write_text("secret")
+    file = File("document", str(tmp_path / "plan.txt"), "plan.txt")
+    command = f"command/{BOB.id}/1.2.3"
+    address = place(api.channel())
+    if number:
+        await adapter.send(part("one", address, reply_to=command), "turn-1/0")
+    with pytest.raises(Rejected, match="ask me in a direct message"):
+        await adapter.send(part("", address, files=(file,), reply_to=None if number else command), f"turn-1/{number}")
+    assert api.called("files.getUploadURLExternal") == []
+    await adapter.send(part("", files=(file,), reply_to=command), "turn-3/0")
+    assert len(api.sent) == number + 1, "in a direct chat nobody else sees it"
+
+
+async def test_turns_that_only_one_person_sees_are_remembered_within_bounds(
+    api: SlackApi, adapter: SlackAdapter
+) -> None:
+    address = place(api.channel())
+    for number in range(1001):
+        await adapter.settle(part("x", address, reply_to=f"command/{BOB.id}/1"), f"turn-{number}/0", _SINCE)
+    await adapter.send(part("x", address), "turn-1/1")
+    await adapter.send(part("x", address), "turn-0/1")
+    assert [sent.only for sent in api.sent] == [BOB.id, None]
+
+
+async def test_a_command_between_two_others_is_declined(api: SlackApi, adapter: SlackAdapter) -> None:
+    """A direct chat that is not ours is nobody's private chat with us: nothing of it is handed on."""
+    others = api.add_chat("D0ELSE001", "im", with_bot=False)
+    received = Received()
+    async with running(adapter, received.accept):
+        api.commands("what do you know of me?", chat=others)
+        api.commands("what do you know of me?")
+        await until(lambda: bool(received.events))
+        await api.wait_acknowledged()
+    assert [message.address.chat for message in received.messages] == [api.direct.id]
+    assert [said["response_type"] for said in api.responses] == ["ephemeral"]
+    assert "Write to me directly." in api.responses[0]["text"]
+    assert api.sent == []
+
+
 async def test_a_command_that_is_brought_again_is_the_same(api: SlackApi, adapter: SlackAdapter) -> None:
     received = Received()
     async with running(adapter, received.accept):
@@ -260,3 +323,40 @@ async def test_a_long_answer_in_a_quote_keeps_its_lines(api: SlackApi, adapter: 
     text = parse("> one\n>\n> two\n\nthree\n\n```\nfour\n\n five\n```\nsix")
     await adapter.send(Part(place(), text), "key")
     assert api.sent[0].text == text.plain
+
+
+@pytest.mark.parametrize(
+    ("label", "target"),
+    [
+        ("https://bank.example/login", "https://evil.example/x"),
+        ("bank.example", "https://evil.example"),
+        ("**bank**.example", "https://evil.example/"),
+        ("go to bank.example now", "https://evil.example"),
+        ("bank.example", "https://bank.example.evil.example"),
+        ("bank。example", "https://evil.example"),
+        ("10.0.0.1", "https://evil.example"),
+    ],
+)
+async def test_where_a_link_leads_is_shown_where_its_words_say_otherwise(
+    api: SlackApi, adapter: SlackAdapter, label: str, target: str
+) -> None:
+    """G-FMT-12: nobody is led to a place that is not the one they read."""
+    await adapter.send(Part(place(), parse(f"see [{label}]({target}), or not")), "key")
+    assert api.sent[0].text == f"see {label.replace('*', '')} ({target}), or not"
+    links = [one for one in api.sent[0].blocks[0]["elements"][0]["elements"] if one["type"] == "link"]
+    assert [(one["url"], one.get("text", target)) for one in links] == [(target, target)]
+
+
+@pytest.mark.parametrize(
+    ("label", "target"),
+    [
+        ("the bank", "https://bank.example"),
+        ("bank.example", "https://bank.example/"),
+        ("bank.example", "https://bank.example/login?x=1"),
+        ("https://bank.example", "https://bank.example"),
+        ("No. 2, e.g. this", "https://bank.example"),
+    ],
+)
+async def test_an_honest_link_is_its_words(api: SlackApi, adapter: SlackAdapter, label: str, target: str) -> None:
+    await adapter.send(Part(place(), parse(f"[{label}]({target})")), "key")
+    assert api.sent[0].text == label

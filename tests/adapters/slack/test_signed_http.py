@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import pytest
@@ -14,7 +16,7 @@ from pydantic import SecretStr
 from adapters.errors import AuthFailed
 from adapters.slack import SlackAdapter
 from tests.adapters.slack.conftest import Clock, Naps, Received, opened, running, until
-from tests.fakes.slack_api import SIGNING_SECRET, TOKEN, SlackApi
+from tests.fakes.slack_api import SIGNING_SECRET, TOKEN, Fault, SlackApi
 from tests.fakes.slack_api.server import signed
 
 
@@ -158,3 +160,17 @@ async def test_slack_says_that_this_is_the_end(
     async with asyncio.timeout(5):
         with pytest.raises(AuthFailed, match="removed from the workspace"):
             await task
+
+
+async def test_what_can_not_be_looked_up_now_is_looked_up_later(api: SlackApi, adapter: SlackAdapter) -> None:
+    """G-DLV-10: there is no connection whose next gap would be waited for; until then nothing counts as heard."""
+    adapter._sleep = lambda _: asyncio.sleep(0.02)  # a minute passes soon
+    api.message("missed", ts=f"{time.time() - 60:.6f}")
+    api.fail("conversations.history", Fault(status=503))
+    adapter.resume({}, datetime.now(UTC) - timedelta(hours=1))
+    received = Received()
+    async with running(adapter, received.accept):
+        await api.wait_called("conversations.history")
+        assert adapter.health.heard_at is None
+        await until(lambda: received.texts == ["missed"])
+        await until(lambda: adapter.health.heard_at is not None)

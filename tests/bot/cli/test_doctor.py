@@ -129,7 +129,7 @@ def test_damaged_databases_are_found_before_they_are_needed(limpet: Limpet) -> N
         path.write_bytes(data[:8192] + os.urandom(4096) + data[12288:])
     found = problems(limpet)
     (state,) = [mend for what, mend in found.items() if what.startswith(f"{limpet.home.database} is damaged")]
-    assert state.startswith("start limpet run")
+    assert state.startswith("the next start puts it aside")
     (index,) = [mend for what, mend in found.items() if what.startswith("the index of work is damaged")]
     assert index.startswith("limpet memory rebuild --agent work")
 

@@ -108,6 +108,8 @@ class Rest(World):
             raise invalid("limit", "NUMBER_TYPE_MAX", "int value should be between 1 and 100.")
         said = [one for one in self.messages.values() if one["channel_id"] == channel and not one.get("private")]
         said.sort(key=lambda one: -int(one["id"]))
+        if "after" in call.query:
+            said = [one for one in said if int(one["id"]) > int(call.query["after"])][-limit:]
         return [self._stored(one) for one in said[:limit]]
 
     def _stored(self, message: Json) -> Json:
@@ -181,6 +183,20 @@ class Rest(World):
         self._change(sent, held, call)
         self.dispatch("MESSAGE_UPDATE", self.live(held, BOT, self.channels[int(channel)]))
         return held
+
+    def erase(self, call: Call, channel: str, message: str) -> None:
+        held = self.messages.get(int(message))
+        if held is None or held["channel_id"] != channel:
+            raise unknown("Message", 10008)
+        if held["author"]["id"] != str(BOT.id):
+            raise RefusalError(403, 50013, "Missing Permissions")
+        self.deletes(next(one for one in self.sent if one.id == int(message)))
+
+    def leave(self, call: Call, guild: str) -> None:
+        found = self._guild(guild)
+        self.channels = {number: one for number, one in self.channels.items() if one.guild is not found}
+        del self.guilds[found.id]
+        self.dispatch("GUILD_DELETE", {"id": guild})
 
     def _change(self, sent: Sent, held: Json, call: Call) -> None:
         body = call.body
@@ -323,6 +339,8 @@ _ROUTES: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("GET", f"{_C}{_M}", Rest.get_message),
     ("POST", f"{_C}/messages", Rest.create),
     ("PATCH", f"{_C}{_M}", Rest.edit),
+    ("DELETE", f"{_C}{_M}", Rest.erase),
+    ("DELETE", r"/users/@me/guilds/(\d+)", Rest.leave),
     ("PUT", f"{_C}{_M}/reactions/([^/]+)/@me", Rest.react),
     ("DELETE", f"{_C}{_M}/reactions/([^/]+)/@me", Rest.unreact),
     ("POST", f"{_C}/typing", Rest.typing),

@@ -52,6 +52,8 @@ class SlackApi(Methods):
         super().__init__()
         self.port = 0
         self.calls: list[tuple[str, Json]] = []
+        self.responses: list[Json] = []
+        """What was said at the address that comes with a command."""
         self.revoked: dict[str, str] = {}
         """By token, the error that it gets."""
         self.acknowledged: list[str] = []
@@ -84,6 +86,7 @@ class SlackApi(Methods):
         app.router.add_post("/upload/{file}", self._uploaded)
         app.router.add_get("/files/{file}", self._download)
         app.router.add_get("/link", self._link)
+        app.router.add_post("/response", self._responded)
         self._stopping = asyncio.Event()
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
@@ -199,6 +202,11 @@ class SlackApi(Methods):
             raise web.HTTPBadRequest
         self.contents[file] = data
         return web.Response(text=f"OK - {len(data)}")
+
+    async def _responded(self, request: web.Request) -> web.Response:
+        self.responses.append(await request.json())
+        self._change()
+        return web.Response(text="ok")
 
     async def _download(self, request: web.Request) -> web.Response:
         if request.headers.get("Authorization") != f"Bearer {TOKEN}" or "files:read" not in self.scopes:

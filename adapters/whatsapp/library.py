@@ -1,0 +1,68 @@
+"""neonize, which is loaded on first use, and kept from what its import does besides.
+
+It asks the system its name through a shell, sets up the logging of the whole program, and where its binary is missing
+it fetches one over the network. Nothing of that is wanted here.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import io
+import logging
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from adapters.errors import AuthFailed, MissingExtra
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The modules of neonize that are used: ``events`` and ``bodies`` are protobuf, ``keys`` name messages."""
+
+    client: ModuleType
+    events: ModuleType
+    bodies: ModuleType
+    keys: ModuleType
+
+
+@functools.cache
+def load() -> Library:
+    """Raises MissingExtra where it is not installed, and AuthFailed, with the mend, where it can't work here."""
+    spec = importlib.util.find_spec("neonize")
+    if spec is None or spec.origin is None:
+        raise MissingExtra("whatsapp", "whatsapp")
+    check_binary(Path(spec.origin).parent)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    popen = os.popen
+    os.popen = _uname  # type: ignore[assignment]  # it leaves its shells behind with open pipes
+    try:
+        from neonize.aioze import client
+        from neonize.proto import Neonize_pb2 as events
+        from neonize.proto.waCommon import WACommon_pb2 as keys
+        from neonize.proto.waE2E import WAWebProtobufsE2E_pb2 as bodies
+    except ImportError as error:  # libmagic, which it takes from the system
+        raise AuthFailed(f"neonize can't be loaded ({error}): install libmagic (Debian: libmagic1)") from error
+    except (OSError, RuntimeError) as error:
+        raise AuthFailed(f"the binary of neonize can't be loaded ({error}): install neonize again") from error
+    finally:
+        os.popen = popen
+        root.handlers[:], root.level = handlers, level
+    return Library(client, events, bodies, keys)
+
+
+def _uname(_: str) -> io.StringIO:
+    return io.StringIO(" ".join(platform.uname()))
+
+
+def check_binary(folder: Path) -> None:
+    """Raises AuthFailed where ``folder`` has no binary of neonize: its import would fetch one without a word."""
+    if not any(folder.glob("neonize-*.so")) and not any(folder.glob("neonize-*.d*l*")):
+        raise AuthFailed(
+            f"the binary of neonize is missing in {folder}: there is none for this system, or it was taken away. "
+            "Install neonize again, on a system that it has a wheel for"
+        )

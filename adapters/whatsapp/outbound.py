@@ -1,0 +1,88 @@
+"""A part of an answer as the message that WhatsApp takes.
+
+It is made here and not by the library, which would call whomever a number behind an ``@`` belongs to, and look up
+pages for a preview. Pure, but for the library's protobuf.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from adapters.errors import Rejected
+from adapters.message import Part
+from adapters.text import FormattedText, utf16_length
+from adapters.whatsapp.choices import with_choices
+from adapters.whatsapp.library import load
+from adapters.whatsapp.markup import rendered
+
+if TYPE_CHECKING:
+    from adapters.whatsapp.identity import Jid
+
+TEXT_LIMIT = 4000
+"""UTF-16 code units of one message: what people read in one piece. WhatsApp takes more."""
+
+LONGEST = 65_000
+"""UTF-16 code units of it with its marks, a little below what clients show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The message that is answered. WhatsApp shows as its words what the answer says they were: ``text``."""
+
+    message: str
+    author: Jid
+    text: str
+
+
+def text_of(part: Part) -> str:
+    """What ``part`` says, with its choices. Raises Rejected where that is no message."""
+    if not (part.text or part.buttons):
+        raise Rejected("a blank message: WhatsApp shows none")
+    if measure(part.text) > TEXT_LIMIT:
+        raise Rejected(f"the text is longer than the {TEXT_LIMIT} characters of one message")
+    text = rendered(with_choices(part.text, part.buttons))
+    if utf16_length(text) > LONGEST:
+        raise Rejected("its links make the text longer than WhatsApp takes", formatting=True)
+    return text
+
+
+def measure(text: FormattedText) -> int:
+    """In UTF-16 code units, without the marks: the limit is ours, and far below WhatsApp's."""
+    return utf16_length(text.plain)
+
+
+def body_of(text: str, answered: Answered | None = None) -> Any:
+    """The message that says ``text``, in answer to another, if any."""
+    bodies = load().bodies
+    if answered is None:
+        return bodies.Message(conversation=text)
+    context = bodies.ContextInfo(
+        stanzaID=answered.message,
+        participant=str(answered.author),
+        quotedMessage=bodies.Message(conversation=answered.text),
+    )
+    return bodies.Message(extendedTextMessage=bodies.ExtendedTextMessage(text=text, contextInfo=context))
+
+
+def edit_of(text: str, chat: Jid, message: str, now_ms: int) -> Any:
+    """The message that makes ``message``, an own one, say ``text``."""
+    library = load()
+    bodies = library.bodies
+    change = bodies.ProtocolMessage(
+        key=library.keys.MessageKey(fromMe=True, ID=message, remoteJID=str(chat)),
+        type=bodies.ProtocolMessage.MESSAGE_EDIT,
+        editedMessage=body_of(text),
+        timestampMS=now_ms,
+    )
+    inner = bodies.Message(protocolMessage=change)
+    return bodies.Message(editedMessage=bodies.FutureProofMessage(message=inner))
+
+
+def reaction_of(emoji: str, chat: Jid, message: str, author: Jid | None, now_ms: int) -> Any:
+    """The message that puts ``emoji`` on ``message``, and "" takes it away. ``author`` is None in a direct chat."""
+    library = load()
+    by = str(author) if author else None
+    key = library.keys.MessageKey(fromMe=False, ID=message, remoteJID=str(chat), participant=by)
+    reaction = library.bodies.ReactionMessage(key=key, text=emoji, senderTimestampMS=now_ms)
+    return library.bodies.Message(reactionMessage=reaction)
