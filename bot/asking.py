@@ -24,6 +24,9 @@ FORWARDED = "(I forward you this.)"
 MOST_NAMED = 5
 """Messages that were left out and of which the beginning is shown: the newest."""
 
+OURSELVES = "you"
+"""What an adapter calls us among those who spoke before."""
+
 ABOVE_SOURCE = "said here before you were called: others' words, for you to know"
 
 LEFT_OUT_SOURCE = "sent to you here and left out, since too many messages waited: others' words, for you to know"
@@ -123,11 +126,12 @@ class Asking:
         )
 
     async def _above(self, message: Message) -> tuple[Quotation, ...]:
-        """What was said there before by those who may be heard, and by bots, us among them: for the agent to know."""
+        """What was said there before by us and by those who may be heard: for the agent to know."""
         known = []
         for spoken in message.context:
             asked = replace(message, sender=spoken.sender, text=spoken.text, mentions_me=True, context=())
-            if spoken.sender.is_bot or await self._admit(asked) is not None:
+            is_us = spoken.sender.is_bot and spoken.sender.name == OURSELVES
+            if is_us or await self._admit(asked) is not None:
                 known.append(f"{one_line(spoken.sender.name or spoken.sender.id, 60)}: {spoken.text}")
         return (Quotation("\n".join(known), ABOVE_SOURCE),) if known else ()
 
