@@ -84,7 +84,10 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """Something that ``sender`` said before, in Markdown; we are a bot called "you". The hub decides if it may be known."""
+    """Something that ``sender`` said before, in Markdown; we are a bot called "you".
+
+    Whether it may be known is decided in the hub.
+    """
 
     sender: Sender
     text: str

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from adapters.adapter import Capabilities
-from adapters.message import Address, Membership, Message, Moved, Pressed, Sender
+from adapters.message import Address, Membership, Message, Moved, Pressed, Sender, Spoken
 from bot.app import Hub
 from bot.config import load
 from bot.home import Home
@@ -189,6 +189,25 @@ async def test_who_is_blocked_is_not_heard_anywhere(serve: Serve, door: FakeAdap
         assert (await door.wait_sent(4))[-1].text == "re: and now?"
         await door.says(door.message("/deny telegram:1", sender="1"))
         assert "is an owner" in (await door.wait_sent(5))[-1].text
+
+
+async def test_of_what_stands_above_only_those_are_known_who_may_be_heard(serve: Serve, door: FakeAdapter) -> None:
+    """A thread that we are called into: words that were kept out of the prompt must not come in by that way."""
+    above = (
+        Spoken(Sender("8", "Blocked"), "marker-blocked"),
+        Spoken(Sender("99", "Foreign", is_bot=True), "marker-bot"),
+        Spoken(Sender("9", "Bea"), "marker-bea"),
+        Spoken(Sender("0", "you", is_bot=True), "marker-own"),
+    )
+    settings = OPEN + 'groups = ["-5"]\nblocked = ["8"]\n'
+    async with ModelServer(echo) as server, serve(server, settings):
+        asked = replace(door.message("what of it?", sender="7"), address=place("-5"), mentions_me=True, context=above)
+        await door.says(asked)
+        await door.wait_sent(1)
+    words = str(server.requests[0].messages[-1]["content"])
+    assert "Bea: marker-bea\nyou: marker-own" in words
+    assert "marker-blocked" not in words
+    assert "marker-bot" not in words
 
 
 async def test_a_group_has_settings_of_its_own(serve: Serve, door: FakeAdapter) -> None:
