@@ -172,7 +172,7 @@ async def seed(folder: Path, count: int) -> dict[str, float]:
     """As many workspaces as there would be after months; those that will be talked to have their index, too."""
     from workspaces.workspace import Workspace, furnished
 
-    home = set_up(folder)
+    home = set_up(folder, APART)
     template = furnished(home.templates / "support")
     for person in range(1, count + 1):
         root = home.workspace(f"support/telegram/telegram/direct/{person}")
@@ -188,7 +188,7 @@ async def seed(folder: Path, count: int) -> dict[str, float]:
 async def start(folder: Path, count: int) -> dict[str, float]:
     """CPU of this process up to a hub that takes messages; ``count`` 1 makes the home first."""
     if count == 1:
-        set_up(folder)
+        set_up(folder, APART)
     before = time.process_time()
     async with serving(folder, Echo(), door := Door()):
         await door.ready()
@@ -284,15 +284,18 @@ class Listening(Door):
         return Receipt(key)
 
 
+APART = '[[bindings]]\ntemplate = "support"\nper = "sender"\nchannel = "telegram"\n'
+"""Everybody has a workspace of their own."""
+
+
 def set_up(folder: Path, more: str = "") -> Home:
-    """A home where everybody may write, and has a workspace of their own."""
+    """A home where everybody may write."""
     from bot.home import Home
 
     home = Home(folder)
     home.config.write_text(
         f"{more}\n[limits]\nper_sender = 1000000\nper_chat = 1000000\n[templates.support]\n"
         '[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\ndirect = "open"\nallow = ["*"]\n'
-        '[[bindings]]\ntemplate = "support"\nper = "sender"\nchannel = "telegram"\n'
     )
     return home
 
