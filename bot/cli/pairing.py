@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -63,9 +63,15 @@ class _Known:
 
 @app.command("list")
 def list_people(ctx: typer.Context, json: JsonOption = False) -> None:
-    """Who waits with a code, and who may talk, since when or by which line of the settings."""
+    """Who waits with a code, who may talk or is blocked, and which groups were allowed: since when, or by which line.
+
+    Groups of the settings are not among them.
+    """
+    from bot.cli.admitting import groups
+
     home: Home = ctx.obj
     waiting, known = _everyone(home)
+    allowed = groups(home, lambda table: table.all())
     now = datetime.now(UTC)
     rows = [
         ("waiting", r.code, _named(r.name, r.channel, r.sender), f"{_minutes(r.expires_at - now)} min left")
@@ -74,9 +80,11 @@ def list_people(ctx: typer.Context, json: JsonOption = False) -> None:
     rows += [
         (_word(p.level), p.account, _one_line(p.name), f"since {p.since[:10]}" if p.since else p.place) for p in known
     ]
+    rows += [("group", f"{group.account}:{group.chat}", "", f"since {group.since[:10]}") for group in allowed]
     if not rows and not json:
         output.note("Nobody waits and nobody is known. Whoever writes to the bot first gets a code to show you.")
     data = {"waiting": [_shown(request) for request in waiting], "people": [person.as_dict() for person in known]}
+    data["groups"] = [asdict(group) for group in allowed]
     output.result(output.table(rows), data, as_json=json)
 
 

@@ -30,6 +30,8 @@ def test_a_group_is_answered_and_then_no_more(limpet: Limpet) -> None:
     assert limpet("allow", "--group", "telegram:-5").out == "-5 is answered on channels.telegram now.\n"
     assert limpet(*asked).code == 0
     assert limpet("allow", "--group", "telegram:-5", "--json").data["new"] is False
+    assert limpet("pairing", "list").out.startswith("group  telegram:-5")
+    assert [group["chat"] for group in limpet("pairing", "list", "--json").data["groups"]] == ["-5"]
     assert limpet("deny", "--group", "telegram:-5").code == 0
     assert "not in the list of groups" in limpet(*asked).out
     limpet.home.config.write_text(TELEGRAM + 'groups = ["-5"]\n', "utf-8")

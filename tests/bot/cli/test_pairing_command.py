@@ -54,7 +54,7 @@ def test_an_empty_list_says_how_it_fills(limpet: Limpet) -> None:
     outcome = limpet("pairing", "list")
     assert (outcome.code, outcome.out) == (0, "")
     assert outcome.err.startswith("Nobody waits and nobody is known.")
-    assert limpet("pairing", "list", "--json").data == {"schema": 1, "waiting": [], "people": []}
+    assert limpet("pairing", "list", "--json").data == {"schema": 1, "waiting": [], "people": [], "groups": []}
 
 
 def test_the_list_has_who_waits_and_who_may_talk(limpet: Limpet) -> None:
