@@ -29,8 +29,8 @@ State: TypeAlias = Literal["starting", "connected", "retrying", "failed", "stopp
 class Capabilities:
     """What a platform can do. ``text_limit`` is in the unit of ``Adapter.measure``; 0 means no limit.
 
-    ``caption_limit`` is the same for the text of a part with files; ``file_limit`` is the size of the largest file in
-    bytes, 0 where none can be sent, and ``album`` how many of them one part can hold.
+    ``caption_limit`` is the same for the text of a part with files, 0 where files go without one; ``file_limit`` is the
+    size of the largest file in bytes, 0 where none can be sent, and ``album`` how many of them one part can hold.
     """
 
     text_limit: int

@@ -84,12 +84,9 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """Something that ``sender`` said before, in Markdown; we are a bot called "you".
+    """Something that ``sender`` said before, in Markdown; None for us. The hub decides whether it may be known."""
 
-    Whether it may be known is decided in the hub.
-    """
-
-    sender: Sender
+    sender: Sender | None
     text: str
 
 

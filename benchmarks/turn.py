@@ -306,13 +306,17 @@ class Door:
         return Receipt(key)
 
     async def edit(self, part: Part, message_id: str) -> None:
-        raise NotImplementedError
+        from adapters.errors import Rejected
+
+        raise Rejected(f"{message_id} in {part.address.chat} stays as it is: this door changes nothing")
 
     async def typing(self, address: Address) -> None:
         """Shown to nobody."""
 
     def fetch(self, ref: str, limit: int) -> AsyncIterator[bytes]:
-        raise NotImplementedError
+        from adapters.errors import Rejected
+
+        raise Rejected(f"{ref} (up to {limit} bytes) can't be fetched: this door holds no files")
 
     def measure(self, text: FormattedText) -> int:
         return len(text.plain)

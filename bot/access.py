@@ -84,6 +84,19 @@ class Known:
     is_allowed: bool = False
 
 
+def closed_to(channel: str, sender: str, policies: Mapping[str, Policy]) -> str:
+    """Why a level would not let ``sender`` write directly, with the mend; "" where it would.
+
+    ``policies`` are those of the channel, by the name of their section.
+    """
+    if any(sender in policy.blocked for policy in policies.values()):
+        return f"{channel}:{sender} is blocked. That is so by the settings: change it there."
+    if not policies or any(its.direct in ("pairing", "open") or sender in its.allow for its in policies.values()):
+        return ""
+    where = " or ".join(f"channels.{account}.allow" for account in policies)
+    return f"Only who is in the settings may write directly there: add {sender!r} to {where}."
+
+
 def decide(message: Message, chat: str, policy: Policy, known: Known) -> Verdict:
     """The verdict on one message. ``chat`` is the canonical id of its chat."""
     if message.sender.is_bot:

@@ -16,13 +16,12 @@ from adapters.adapter import Adapter, Leaver
 from adapters.message import Address, Button, Membership, Message, Part, Sender
 from adapters.text import FormattedText
 from agents.quoting import one_line
+from bot.access import closed_to
 from bot.pairing import packed, unpacked
-from bot.people import People
 from workspaces.scope import Level
 
 if TYPE_CHECKING:
     from bot.gate import Gate
-    from bot.groups import Groups
     from bot.outbox import SqliteOutbox
     from bot.pairing import Pairing, PairingRequest
     from bot.state import State
@@ -65,17 +64,15 @@ class Admission:
         adapters: Mapping[tuple[str, str], Adapter],
         *,
         gate: Gate,
-        people: People,
         pairing: Pairing,
-        groups: Groups,
         outbox: SqliteOutbox,
     ) -> None:
         self._state = state
         self._adapters = adapters
         self._gate = gate
-        self._people = people
+        self._people = gate.people
         self._pairing = pairing
-        self._groups = groups
+        self._groups = gate.groups
         self._outbox = outbox
         self._doors: dict[tuple[str, str, str], Address] = {}
         self._groups_told = 0
@@ -166,8 +163,13 @@ class Admission:
             return f"I answer in {group[2]} {'now' if is_new else 'already'}.", True
         if account is not None:
             channel, sender = account
-            if hindered := self._hindered(channel, sender):
-                return hindered, False
+            policies = {
+                account: self._gate.policy(Address(kind, account, sender, "direct"))
+                for kind, account in self._adapters
+                if kind == channel
+            }
+            if closed := closed_to(channel, sender, policies):
+                return closed, False
             standing = await self._people.standing(Address(channel, channel, sender, "direct"), Sender(sender))
             level = standing.level or Level.GUEST
             if standing.level is None:
@@ -201,21 +203,6 @@ class Admission:
         return trouble, False
 
     # ------------------------------------------------------------------------------------------------------------------
-
-    def _hindered(self, channel: str, sender: str) -> str:
-        """Why an account can't be let in from a chat, with the mend; "" where it can."""
-        policies = {
-            account: self._gate.policy(Address(kind, account, sender, "direct"))
-            for kind, account in self._adapters
-            if kind == channel
-        }
-        if any(sender in policy.blocked for policy in policies.values()):
-            return f"{channel}:{sender} is blocked. {BY_SETTINGS}"
-        open_to = [a for a, its in policies.items() if its.direct in ("pairing", "open") or sender in its.allow]
-        if open_to:
-            return ""
-        where = " or ".join(f"channels.{account}.allow" for account in policies)
-        return f"Only who is in the settings may write directly there: add {sender!r} to {where}."
 
     async def _meant(
         self, words: str, at: Address, name: str

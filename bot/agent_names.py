@@ -31,7 +31,7 @@ def default_agent(data: Mapping[str, Any]) -> str:
 def made_name(template: str, parts: Sequence[str]) -> str:
     """The agent that ``template`` gives to the chat or sender whom ``parts`` tell from every other; one to one.
 
-    It reads "support/telegram/work/direct/123456789". No name in the settings has a slash.
+    It reads "support/telegram/team/direct/123456789". No name in the settings has a slash.
     """
     return "/".join([template, *(quote(part, safe="") for part in parts)])
 

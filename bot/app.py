@@ -30,7 +30,6 @@ from bot.admission import Admission
 from bot.choices import Choices
 from bot.clock import now
 from bot.gate import Gate
-from bot.groups import Groups
 from bot.health import HealthBoard, ModelHealth
 from bot.hindrance import Hindrance
 from bot.housekeeping import Housekeeping
@@ -44,7 +43,6 @@ from bot.outbox import SqliteOutbox
 from bot.outgoing import Outgoing
 from bot.overheard import Overheard
 from bot.pairing import Pairing
-from bot.people import People
 from bot.queueing import Queues
 from bot.reception import Reception
 from bot.roster import Roster
@@ -83,6 +81,50 @@ class Greeting:
     model: str | None
     notices: tuple[str, ...]
     commands: tuple[str, ...]
+
+
+class _Models:
+    """The models of all agents, each metered. ``chosen`` has those asked for, by agent; ``health`` how they do."""
+
+    def __init__(self, settings: Settings, home: Home, ledger: Ledger) -> None:
+        self.chosen: dict[str, Chosen] = {}
+        self.health = ModelHealth()
+        self._settings = settings
+        self._home = home
+        self._ledger = ledger
+
+    def metered(self, model: Model, agent: str) -> Model:
+        return Metered(model, self._ledger, agent, health=self.health)
+
+    def of(self, agent: str) -> Model | None:
+        """What ``agent`` talks with; None for notes mode."""
+        metered = partial(self.metered, agent=agent)
+        self.chosen[agent] = model_of(agent, self._settings, self._home, metered=metered)
+        return self.chosen[agent].model
+
+    def small_of(self, agent: str) -> Model | None:
+        """What notes and sums up for ``agent``; None where that is its own model."""
+        return small_model_of(self._settings, self._home, metered=partial(self.metered, agent=agent))
+
+    def advice(self, agent: str) -> str | None:
+        """How ``agent`` comes to have a model; None where it has one."""
+        chosen = self.chosen.get(agent)
+        return chosen.notice if chosen is not None and chosen.model is None else None
+
+
+def _ledger(settings: Settings, home: Home, state: State, clock: Callable[[], datetime]) -> Ledger:
+    return Ledger(
+        state,
+        prices=prices_of(settings, home),
+        daily_usd=settings.budget.daily_usd,
+        clock=clock,
+        zone=lambda: machine_zone() or UTC,
+    )
+
+
+def _media(settings: Settings, home: Home, ledger: Ledger) -> Media:
+    transcriber = transcriber_of(settings, home)
+    return Media(settings.media, partial(transcribed, transcriber, ledger) if transcriber is not None else None)
 
 
 class Hub:
@@ -132,43 +174,22 @@ class Hub:
         watch: bool = False,
     ) -> AsyncIterator[Hub]:
         """Open the state and the parts around ``adapters``; all of it is closed at the end of the block."""
-        chosen: dict[str, Chosen] = {}
-        answers = ModelHealth()
-
-        def metered(model: Model, agent: str) -> Model:
-            return Metered(model, ledger, agent, health=answers)
-
-        def model(agent: str) -> Model | None:
-            chosen[agent] = model_of(agent, settings, home, metered=partial(metered, agent=agent))
-            return chosen[agent].model
-
-        def small(agent: str) -> Model | None:
-            return small_model_of(settings, home, metered=partial(metered, agent=agent))
-
         by_account = {(adapter.channel, adapter.account): adapter for adapter in adapters}
         instances = Instances(home.state / "instances")
         with instances.join() as owner:
-            async with (
-                State.open(home.database) as state,
-                Roster.open(settings, home, model=model, small=small, clock=clock, watch=watch) as roster,
-                AsyncExitStack() as stack,
-            ):
-                people = People(
-                    state,
-                    owners=settings.owners,
-                    identities=settings.accounts(),
-                    levels=settings.identity_levels(),
-                    clock=clock,
-                )
-                groups = Groups(state, clock=clock)
-                gate = Gate(settings, people, groups)
+            async with State.open(home.database) as state, AsyncExitStack() as stack:
+                ledger = _ledger(settings, home, state, clock)
+                models = _Models(settings, home, ledger)
+                opened = Roster.open(settings, home, model=models.of, small=models.small_of, clock=clock, watch=watch)
+                roster = await stack.enter_async_context(opened)
+                gate = Gate.of(settings, state, clock)
                 hindrance = Hindrance(home, by_account)
                 outgoing = Outgoing(home.state / "outgoing")
                 outbox = SqliteOutbox(
                     state,
                     by_account,
                     owner,
-                    people=people,
+                    people=gate.people,
                     outgoing=outgoing,
                     clock=clock,
                     failed=hindrance.lane_failed,
@@ -177,34 +198,18 @@ class Hub:
                 queues = Queues(choices, settings.queue.queue, settings.queues())
                 inbox = SqliteInbox(state, outbox, owner, clock, queue=queues.of)
                 overheard = Overheard(state, clock)
-                ledger = Ledger(
-                    state,
-                    prices=prices_of(settings, home),
-                    daily_usd=settings.budget.daily_usd,
-                    clock=clock,
-                    zone=lambda: machine_zone() or UTC,
-                )
-                admission = Admission(
-                    state,
-                    by_account,
-                    gate=gate,
-                    people=people,
-                    pairing=Pairing(state, people, clock=clock),
-                    groups=groups,
-                    outbox=outbox,
-                )
-                transcriber = transcriber_of(settings, home)
-                transcribe = partial(transcribed, transcriber, ledger) if transcriber is not None else None
+                pairing = Pairing(state, gate.people, clock=clock)
+                admission = Admission(state, by_account, gate=gate, pairing=pairing, outbox=outbox)
                 turns = Turns(
                     inbox,
                     outbox,
                     by_account,
                     admit=gate.admit,
                     admission=admission,
-                    models=Switch(settings, home, stack, roster=roster.get, choices=choices, metered=metered),
+                    models=Switch(settings, home, stack, roster=roster.get, choices=choices, metered=models.metered),
                     locks=home.state / "sessions",
                     ledger=ledger,
-                    media=Media(settings.media, transcribe),
+                    media=_media(settings, home, ledger),
                     hindrance=hindrance,
                     overheard=overheard,
                     outgoing=outgoing,
@@ -212,31 +217,31 @@ class Hub:
                     choices=choices,
                     streams=settings.streams(),
                     signs=settings.signs(),
-                    advice=lambda name: chosen[name].notice if name in chosen and chosen[name].model is None else None,
+                    advice=models.advice,
+                )
+                reception = Reception(
+                    by_account,
+                    gate=gate,
+                    admission=admission,
+                    inbox=inbox,
+                    outbox=outbox,
+                    overheard=overheard,
+                    turns=turns,
+                    hindrance=hindrance,
+                    limits=Limits(settings.limits.per_sender, settings.limits.per_chat, clock),
                 )
                 yield cls(
                     by_account,
                     gate=gate,
-                    reception=Reception(
-                        by_account,
-                        gate=gate,
-                        people=people,
-                        admission=admission,
-                        inbox=inbox,
-                        outbox=outbox,
-                        overheard=overheard,
-                        turns=turns,
-                        hindrance=hindrance,
-                        limits=Limits(settings.limits.per_sender, settings.limits.per_chat, clock),
-                    ),
+                    reception=reception,
                     inbox=inbox,
                     outbox=outbox,
                     turns=turns,
-                    health=HealthBoard(state, adapters, clock, answers),
+                    health=HealthBoard(state, adapters, clock, models.health),
                     roster=roster,
-                    chosen=chosen,
+                    chosen=models.chosen,
                     told=Told(home.state / "told.json"),
-                    housekeeping=Housekeeping(settings, home, roster, talked=lambda: turns.talked(), clock=clock),
+                    housekeeping=Housekeeping(settings, home, roster, talked=turns.talked, clock=clock),
                     is_alive=instances.is_alive,
                     state=state,
                 )

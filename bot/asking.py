@@ -24,9 +24,6 @@ FORWARDED = "(I forward you this.)"
 MOST_NAMED = 5
 """Messages that were left out and of which the beginning is shown: the newest."""
 
-OURSELVES = "you"
-"""What an adapter calls us among those who spoke before."""
-
 ABOVE_SOURCE = "said here before you were called: others' words, for you to know"
 
 LEFT_OUT_SOURCE = "sent to you here and left out, since too many messages waited: others' words, for you to know"
@@ -129,9 +126,11 @@ class Asking:
         """What was said there before by us and by those who may be heard: for the agent to know."""
         known = []
         for spoken in message.context:
+            if spoken.sender is None:
+                known.append(f"you: {spoken.text}")
+                continue
             asked = replace(message, sender=spoken.sender, text=spoken.text, mentions_me=True, context=())
-            is_us = spoken.sender.is_bot and spoken.sender.name == OURSELVES
-            if is_us or await self._admit(asked) is not None:
+            if await self._admit(asked) is not None:
                 known.append(f"{one_line(spoken.sender.name or spoken.sender.id, 60)}: {spoken.text}")
         return (Quotation("\n".join(known), ABOVE_SOURCE),) if known else ()
 

@@ -18,6 +18,9 @@ WINDOW = timedelta(minutes=1)
 MOST_AT_ONCE = 60
 """As many minutes' messages may arrive in one: what waited while the program was down, or says that it is older."""
 
+MOST_STOPS = 20
+"""How often a sender may say ``/stop`` in a minute."""
+
 MOST_KEPT = 10_000
 """Senders and chats that are counted at once: about four megabytes. Beyond it the one that spoke first is forgotten."""
 
@@ -46,22 +49,25 @@ class Limits:
         """None for a message that is within the limits, which counts. Otherwise what to say to it: once in a window
         the reason, then "" for nothing.
 
-        The terminal has no limit, nor has ``/stop``.
+        The terminal has no limit, and ``/stop`` one of its own.
         """
-        given = commands.given(message)
-        if message.address.channel == "terminal" or (given is not None and given.name == "stop"):
+        if message.address.channel == "terminal":
             return None
+        given = commands.given(message)
+        is_stop = given is not None and given.name == "stop"
         address, sender = message.address, message.sender.id
         now = self._clock()
         minute, since = divmod(min(message.sent_at, now).timestamp(), WINDOW.total_seconds())
         arrived = now.timestamp() // WINDOW.total_seconds()
         self._forget()
         place = address.channel, address.account
-        counted = (
+        counted: tuple[tuple[Hashable, int], ...] = (
             (("sender", *place, sender, minute), self._per_sender),
             (("chat", *place, address.chat, minute), self._per_chat),
             (("arrived", *place, sender, arrived), MOST_AT_ONCE * self._per_sender),
         )
+        if is_stop:  # it has to be heard above a flood, and is none itself
+            counted = ((("stop", *place, sender, arrived), MOST_STOPS),)
         windows = [(self._window(key), most) for key, most in counted]
         full = [window for window, most in windows if window.count >= most]
         if not full:

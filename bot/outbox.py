@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from adapters.adapter import Adapter, Eraser, Settler
+from adapters.adapter import Adapter, Settler
 from adapters.errors import Absent, AdapterError, Ambiguous, AuthFailed, ChatMoved, RateLimited, Rejected
-from adapters.message import Address, Part, Receipt
+from adapters.message import Address, Part
 from adapters.text import FormattedText
 from bot.lanes import Failed, Lanes
+from bot.previews import Previews, Unsettled, delivered, readdressed
 from workspaces.database import sqlite
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class SqliteOutbox:
 
         ``failed`` is told when a part could not be taken up; None writes it into the log.
         """
+        self.previews = Previews(state, adapters, people=people, clock=clock)
         self._state = state
         self._adapters = adapters
         self._owner = owner
@@ -113,46 +115,18 @@ class SqliteOutbox:
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
-        self._surplus: list[tuple[Address, str]] = []
         self._lanes = Lanes(self._send_next, failed=failed or _lane_failed)
 
     async def add(self, db: Any, turn: str, parts: Sequence[Part]) -> None:
         """Insert the parts of a turn inside the caller's transaction; a turn that is there already stays as it is.
 
         A part whose beginning was shown is edited in where it was, instead of being sent; it is looked for where a
-        crash may have come between showing it and knowing that. What was shown beyond them is taken back with the next
-        ``wake``, where the platform lets us: no crash makes up for it.
+        crash may have come between showing it and knowing that.
         """
-        shown = dict(await db.execute_fetchall("DELETE FROM shown WHERE turn = ? RETURNING part, message_id", (turn,)))
+        shown = await self.previews.taken(db, turn, parts)
         rows = await db.execute_fetchall("SELECT 1 FROM inbox WHERE turn = ? AND tries > 1", (turn,))
         for number, part in enumerate(parts):
-            await self._insert(db, turn, number, part, shown.pop(number, None), repeat=bool(rows))
-        if parts:
-            self._surplus += [(parts[0].address, message) for message in shown.values()]
-
-    async def show(self, turn: str, number: int, part: Part) -> str | None:
-        """Send ``part`` as what there is so far of a part of that number; the id of its message, which is kept.
-
-        Where a turn begins anew that showed it before, that message changes into it. None where the platform gave none.
-        Raises ``adapters.errors``: nothing is tried again.
-        """
-        address = await self._people.newest(part.address)
-        adapter = self._adapters[address.channel, address.account]
-        shown = await self._state.row("SELECT message_id FROM shown WHERE turn = ? AND part = ?", turn, number)
-        if shown is not None:
-            await adapter.edit(_readdressed(part, address), shown[0])
-            return str(shown[0])
-        part, key = _readdressed(part, address), f"{turn}/{number}"
-        begun = await self._state.row("SELECT received_at FROM inbox WHERE turn = ? AND tries > 1", turn)
-        since = datetime.fromisoformat(begun[0]) if begun else None
-        receipt = await _delivered(adapter, part, key, since)
-        if receipt.message_id is not None:
-            async with self._state.transaction() as db:
-                await db.execute(
-                    "INSERT INTO shown (turn, part, message_id, at) VALUES (?, ?, ?, ?)",
-                    (turn, number, receipt.message_id, self._clock().isoformat()),
-                )
-        return receipt.message_id
+            await self._insert(db, turn, number, part, shown.get(number), repeat=bool(rows))
 
     async def sent(self, address: Address, message_id: str) -> Address | None:
         """Where that message of a chat was said, with its thread; None for one that is none of ours."""
@@ -176,14 +150,9 @@ class SqliteOutbox:
 
     async def wake(self, parts: Sequence[Part]) -> None:
         """Parts of these chats were committed."""
-        while self._surplus:
-            address, message = self._surplus.pop()
-            address = await self._people.newest(address)
-            adapter = self._adapters[address.channel, address.account]  # it showed it
-            if isinstance(adapter, Eraser):
-                await adapter.erase(address, message)
         for address in {part.address for part in parts}:
             self._lanes.wake(await self._lane(address))
+        await self.previews.take_back()
 
     def arrived(self, address: Address) -> None:
         """Somebody can be reached there again: what waited for them is sent."""
@@ -311,10 +280,8 @@ class SqliteOutbox:
                 await adapter.edit(row.part, row.message_id)
                 message_id: str | None = row.message_id
             else:
-                message_id = (
-                    await _delivered(adapter, row.part, row.key, row.since if row.repeat else None)
-                ).message_id
-        except _Unsettled:
+                message_id = (await delivered(adapter, row.part, row.key, row.since if row.repeat else None)).message_id
+        except Unsettled:
             await self._unsettled(row)
             return True
         except AdapterError as error:
@@ -432,7 +399,7 @@ class SqliteOutbox:
             async with self._state.transaction() as db:
                 await _give_up(db, row_id, turn)
             return await self._next(name)
-        part = _readdressed(part, await self._people.newest(part.address))
+        part = readdressed(part, await self._people.newest(part.address))
         stored = datetime.fromisoformat(since)
         return _Row(row_id, turn, number, channel, account, part, tries, message_id, stored, bool(repeat))
 
@@ -490,35 +457,9 @@ async def _give_up(db: Any, row: int, turn: str) -> None:
     await db.execute("UPDATE outbox SET state = 'failed', error = 'it can not be read' WHERE id = ?", (row,))
 
 
-class _Unsettled(Exception):
-    """The platform refuses to say whether a part arrived."""
-
-
-async def _delivered(adapter: Adapter, part: Part, key: str, since: datetime | None) -> Receipt:
-    """The receipt of a part; one that may have been sent at ``since`` or later is looked for, where that can be done.
-
-    What is found may be the beginning of it, that was shown while it grew. Raises _Unsettled where nobody can tell.
-    """
-    if since is not None and isinstance(adapter, Settler):
-        try:
-            receipt = await adapter.settle(part, key, since)
-        except Rejected as error:
-            raise _Unsettled from error
-        if receipt is not None:
-            if receipt.message_id is not None and adapter.capabilities.edits and not part.files:
-                await adapter.edit(part, receipt.message_id)
-            return receipt
-    return await adapter.send(part, key)
-
-
 def lane(address: Address) -> str:
     """The key of a chat's (and thread's) order of sending; ``address`` is canonical."""
     return "\x1f".join((address.channel, address.account, address.space or "", address.chat, address.thread or ""))
-
-
-def _readdressed(part: Part, address: Address) -> Part:
-    """A message that it replies to has another id, or none, in the chat that this one became."""
-    return part if part.address == address else replace(part, address=address, reply_to=None)
 
 
 def _ahead_of(number: int) -> int:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from bot.limits import Limits
     from bot.outbox import SqliteOutbox
     from bot.overheard import Overheard
-    from bot.people import People
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +54,6 @@ class Reception:
         adapters: Mapping[tuple[str, str], Adapter],
         *,
         gate: Gate,
-        people: People,
         admission: Admission,
         inbox: SqliteInbox,
         outbox: SqliteOutbox,
@@ -66,7 +64,7 @@ class Reception:
     ) -> None:
         self._adapters = adapters
         self._gate = gate
-        self._people = people
+        self._people = gate.people
         self._admission = admission
         self._inbox = inbox
         self._outbox = outbox

@@ -372,7 +372,7 @@ class QueueSettings(Table):
 
 
 class LimitsSettings(Table):
-    """``[limits]``: how much may be said. The terminal and ``/stop`` have no limit."""
+    """``[limits]``: how much may be said. The terminal has no limit, and ``/stop`` one of its own."""
 
     per_sender: int = Field(default=60, ge=1, description="Messages to the bot that one sender may send in a minute.")
     per_chat: int = Field(default=180, ge=1, description="Messages to the bot that a chat may bring in a minute.")

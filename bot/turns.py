@@ -375,7 +375,7 @@ class Turns:
         if narrator := self._narrators.get(key):
             display = Narrated(narrator, address, item.message.id)
         elif key in self._streams:
-            display = Stream(item.turn, address, adapter, self._outbox, reply_to=_reply_to(item.newest))
+            display = Stream(item.turn, address, adapter, self._outbox.previews, reply_to=_reply_to(item.newest))
         try:
             yield display
         finally:

@@ -23,6 +23,7 @@ from adapters.discord.settings import BotIdentity, DiscordSettings
 from adapters.discord.uploads import ALBUM, FILE_LIMIT, opened
 from adapters.errors import AdapterError, Ambiguous, AuthFailed, Rejected, Unreachable
 from adapters.message import Address, Kind, Part, Receipt
+from adapters.rounds import Times
 from adapters.text import FormattedText
 
 if TYPE_CHECKING:
@@ -50,16 +51,6 @@ _MOST_PAGES = 20
 """Of the messages among which a part is looked for."""
 
 _MOST_SIGNS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """How time passes: ``random`` gives numbers in [0, 1), ``now`` is aware."""
-
-    sleep: Callable[[float], Awaitable[None]]
-    random: Callable[[], float]
-    now: Callable[[], datetime]
-    monotonic: Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from adapters.discord.transport import unheard
 from adapters.errors import AdapterError, AuthFailed, RateLimited, Unreachable
 
 if TYPE_CHECKING:
-    from adapters.discord.adapter import Times
     from adapters.discord.client import Client
     from adapters.discord.pulse import Pulse
+    from adapters.rounds import Times
 
 _FIRST_PAUSE = 1.0
 _GROWTH = 1.5

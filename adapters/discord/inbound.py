@@ -174,7 +174,7 @@ def spoken(reader: Reader, data: Json, place: Place) -> Spoken | None:
     """A message of whomever as something said before, be it by us; None where it says nothing."""
     text = content.quotation(data, reader.guide, place.space)
     is_ours = str(data["author"]["id"]) == reader.me
-    return Spoken(Sender(reader.me, "you", is_bot=True) if is_ours else _sender(data), text) if text else None
+    return Spoken(None if is_ours else _sender(data), text) if text else None
 
 
 def _origin(reader: Reader, data: Json) -> str:

@@ -20,18 +20,19 @@ from adapters.discord.backfill import Backfill
 from adapters.discord.commands import table_of
 from adapters.discord.inbound import INTERACTION, MESSAGES, REACTIONS, Reader, events_of, spoken
 from adapters.discord.places import Place, Places
-from adapters.discord.pulse import Pulse, StoreError
+from adapters.discord.pulse import Pulse
 from adapters.errors import AdapterError, RateLimited, Rejected
 from adapters.message import Message, Reacted, Spoken
+from adapters.rounds import StoreError
 
 if TYPE_CHECKING:
     from adapters.adapter import Accept, Offered
-    from adapters.discord.adapter import Times
     from adapters.discord.client import Client
     from adapters.discord.content import Json
     from adapters.discord.interactions import Interactions
     from adapters.discord.settings import DiscordSettings
     from adapters.message import Inbound
+    from adapters.rounds import Times
 
 log = logging.getLogger(__name__)
 

@@ -15,10 +15,6 @@ log = logging.getLogger(__name__)
 Source: TypeAlias = Literal["connection", "store"]
 
 
-class StoreError(Exception):
-    """``accept`` raised: the event is handed on again."""
-
-
 class Pulse:
     """``now`` is aware; ``report`` is given each new health."""
 

@@ -31,10 +31,10 @@ from adapters.slack.uploads import ALBUM, FILE_LIMIT, opened, shown, uploaded
 from adapters.text import FormattedText, utf16_length
 
 if TYPE_CHECKING:
+    from adapters.rounds import Rounds
     from adapters.slack.backfill import Backfill
     from adapters.slack.client import Client
     from adapters.slack.dispatch import Dispatch
-    from adapters.slack.rounds import Rounds
     from adapters.slack.threads import Threads
 
 log = logging.getLogger(__name__)
@@ -138,9 +138,9 @@ class SlackAdapter:
 
     async def run(self, accept: Accept) -> None:
         """Receive until cancelled; raises AuthFailed when Slack doesn't know a token."""
-        from adapters.slack.rounds import Rounds, Times
+        from adapters.rounds import Rounds, Times
 
-        rounds = Rounds(self.account, Times(self._sleep, self._random, self._now), self._report)
+        rounds = Rounds(f"slack/{self.account}", Times(self._sleep, self._random, self._now), self._report)
         try:
             client = self._client()
 

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from adapters.errors import AdapterError, AuthFailed, RateLimited, Rejected
+from adapters.rounds import StoreError
 from adapters.slack.refusals import MissingScope
-from adapters.slack.rounds import StoreError
 
 if TYPE_CHECKING:
     from adapters.slack.client import Client, Json

@@ -16,12 +16,12 @@ from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.response import BoltResponse
 
 from adapters.errors import AuthFailed
-from adapters.slack.rounds import StoreError
+from adapters.rounds import StoreError
 
 if TYPE_CHECKING:
+    from adapters.rounds import Rounds
     from adapters.slack.client import Client
     from adapters.slack.intake import Intake
-    from adapters.slack.rounds import Rounds
 
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Dispatch:
         try:
             return await self._app.async_dispatch(AsyncBoltRequest(body=body, headers=plain, mode=mode))
         except Exception as error:  # Bolt is strict about the form of what it doesn't need
-            log.warning("slack/%s: a request was skipped, it can't be read: %r", self._rounds.account, error)
+            log.warning("%s: a request was skipped, it can't be read: %r", self._rounds.name, error)
             return BoltResponse(status=BAD_REQUEST)
 
     def _middleware(self) -> Any:
@@ -67,7 +67,7 @@ class Dispatch:
             except StoreError as error:
                 self._rounds.failed(error)
                 return BoltResponse(status=SERVICE_UNAVAILABLE)
-            self._rounds.well(self.intake.name)
+            self._rounds.well(self.intake.name, has_all=False)
             return BoltResponse(status=200)
 
         return take

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from adapters.adapter import Accept
 from adapters.errors import AdapterError, AuthFailed
 from adapters.message import Message
-from adapters.slack.rounds import StoreError
+from adapters.rounds import StoreError
 
 if TYPE_CHECKING:
     from adapters.message import Inbound

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from aiohttp import web
 
-from adapters.errors import AuthFailed, Unreachable
-from adapters.listening import listen
+from adapters.errors import AuthFailed
+from adapters.listening import serving
 
 if TYPE_CHECKING:
+    from adapters.rounds import Rounds
     from adapters.slack.backfill import Backfill
     from adapters.slack.client import Client
     from adapters.slack.dispatch import Dispatch
-    from adapters.slack.rounds import Rounds
     from adapters.slack.settings import SlackSettings
 
 LOOK_SECONDS = 60.0
@@ -68,7 +68,7 @@ class SignedHttp:
         if self._server is None:
             self._server = await self._listening()
         if not backfill.is_whole and (self._filling is None or self._filling.done()):
-            self._filling = asyncio.create_task(backfill.run(), name=f"slack/{self._rounds.account} backfill")
+            self._filling = asyncio.create_task(backfill.run(), name=f"{self._rounds.name} backfill")
         self._rounds.well(dispatch.intake.name, has_all=backfill.is_whole)
         pause = asyncio.ensure_future(self._rounds.times.sleep(LOOK_SECONDS))
         try:
@@ -81,20 +81,10 @@ class SignedHttp:
     async def _listening(self) -> web.AppRunner:
         app = web.Application(client_max_size=_LARGEST_REQUEST)
         app.router.add_post("/{path:.*}", self._answer)
-        server = web.AppRunner(app, access_log=None, shutdown_timeout=_CLOSING_SECONDS)
-        await server.setup()
         host, port = self._place
-        try:
-            await listen(server, host, port)
-        except asyncio.CancelledError:
-            await server.cleanup()
-            raise
-        except OSError as error:
-            await server.cleanup()
-            raise Unreachable(
-                f"can't listen on {host}:{port} for Slack ({error.strerror}): set another http_port or http_host"
-            ) from None
-        return server
+        return await serving(
+            app, host, port, closing=_CLOSING_SECONDS, whom="Slack", mend="set another http_port or http_host"
+        )
 
     async def _answer(self, request: web.Request) -> web.Response:
         """200 for what is stored, 401 for what is not Slack's, 503 for what Slack is to bring again."""

@@ -19,10 +19,10 @@ from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from adapters.errors import AuthFailed, Unreachable
 
 if TYPE_CHECKING:
+    from adapters.rounds import Rounds
     from adapters.slack.backfill import Backfill
     from adapters.slack.client import Client
     from adapters.slack.dispatch import Dispatch
-    from adapters.slack.rounds import Rounds
 
 PING_SECONDS = 5.0
 """How often it is looked whether the connection still lives; it is dead after four times that."""
@@ -73,7 +73,7 @@ class SocketMode:
         link = Link(await self._client.link(), self._client, self._take, self._ping_seconds)
         try:
             await link.open()
-            self._rounds.well(dispatch.intake.name)
+            self._rounds.well(dispatch.intake.name, has_all=False)
             if has_gap:
                 self._fill(backfill)
             await self._live(link, dispatch, backfill)
@@ -113,7 +113,7 @@ class SocketMode:
 
     def _fill(self, backfill: Backfill) -> None:
         if self._filling is None or self._filling.done():
-            self._filling = asyncio.create_task(backfill.run(), name=f"slack/{self._rounds.account} backfill")
+            self._filling = asyncio.create_task(backfill.run(), name=f"{self._rounds.name} backfill")
 
     async def _take(self, envelope: dict[str, Any]) -> bool:
         """True once it may be acknowledged, however long that takes."""

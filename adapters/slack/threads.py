@@ -107,5 +107,6 @@ class Threads:
         words = markdown.named_me(content.summary(said, names), self._me.username).strip()
         return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
 
-    async def _sender(self, said: Said) -> Sender:
-        return Sender(self._me.id, "you", is_bot=True) if self._is_ours(said) else await self._directory.sender(said)
+    async def _sender(self, said: Said) -> Sender | None:
+        """None for us."""
+        return None if self._is_ours(said) else await self._directory.sender(said)

@@ -108,11 +108,12 @@ class TelegramAdapter:
 
     async def run(self, accept: Accept) -> None:
         """Receive until cancelled; raises AuthFailed when Telegram doesn't know the token."""
+        from adapters.rounds import Rounds, Times
         from adapters.telegram.intake import begin
-        from adapters.telegram.rounds import Rounds, Times
+        from adapters.telegram.refusals import Conflict
 
         times = Times(self._sleep, self._random, self._now)
-        rounds = Rounds(self.account, times, self._report)
+        rounds = Rounds(f"telegram/{self.account}", times, self._report, rival=Conflict)
         try:
             client = self._client()
             beginning = partial(begin, client, self.account, accept, self._now, self._menu)

@@ -16,6 +16,7 @@ from telegram import Update
 from adapters.adapter import Accept
 from adapters.errors import AdapterError
 from adapters.message import Pressed
+from adapters.rounds import StoreError
 from adapters.telegram.inbound import event_of, reduced
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from adapters.telegram.settings import BotIdentity
 
 log = logging.getLogger(__name__)
-
-
-class StoreError(Exception):
-    """``accept`` raised: the update has to be handed on again."""
 
 
 async def begin(

@@ -13,9 +13,9 @@ from adapters.errors import AdapterError, AuthFailed, Unreachable
 from adapters.telegram.refusals import Conflict
 
 if TYPE_CHECKING:
+    from adapters.rounds import Rounds
     from adapters.telegram.client import Client
     from adapters.telegram.intake import Intake
-    from adapters.telegram.rounds import Rounds
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Poller:
     async def _round(self) -> None:
         if self._intake is None:
             self._intake = await self._begin()
-            self._rounds.well(self._intake.name)
+            self._rounds.well(self._intake.name, has_all=True)
         before = self._offset
         updates = await self._updates()
         for update in updates:
@@ -51,7 +51,7 @@ class Poller:
             self._offset = self._offset if number is None else number + 1
         if updates and self._offset == before:
             raise Unreachable("Telegram sent updates without a number: is the server a Bot API server?")
-        self._rounds.well(self._intake.name)
+        self._rounds.well(self._intake.name, has_all=True)
 
     async def _updates(self) -> list[Any]:
         try:

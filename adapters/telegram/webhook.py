@@ -18,16 +18,16 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from adapters.errors import Unreachable
-from adapters.listening import listen
-from adapters.telegram.intake import StoreError
+from adapters.listening import serving
+from adapters.rounds import StoreError
 from adapters.telegram.refusals import Conflict
 
 if TYPE_CHECKING:
     from telegram import WebhookInfo
 
+    from adapters.rounds import Rounds, Times
     from adapters.telegram.client import Client
     from adapters.telegram.intake import Intake
-    from adapters.telegram.rounds import Rounds, Times
     from adapters.telegram.settings import TelegramSettings
 
 LOOK_SECONDS = 60.0
@@ -87,7 +87,7 @@ class Webhook:
         else:
             await self._client.set_webhook(self._url, self._secret)
             self._is_set = True
-        self._rounds.well(self._intake.name)
+        self._rounds.well(self._intake.name, has_all=True)
         await self._times.sleep(LOOK_SECONDS)
 
     def _look(self, state: WebhookInfo) -> None:
@@ -112,21 +112,10 @@ class Webhook:
     async def _listening(self) -> web.AppRunner:
         app = web.Application(client_max_size=_LARGEST_UPDATE)
         app.router.add_post(urlsplit(self._url).path, self._answer)
-        server = web.AppRunner(app, access_log=None, shutdown_timeout=_CLOSING_SECONDS)
-        await server.setup()
         host, port = self._place
-        try:
-            await listen(server, host, port)
-        except asyncio.CancelledError:
-            await server.cleanup()
-            raise
-        except OSError as error:
-            await server.cleanup()
-            raise Unreachable(
-                f"can't listen on {host}:{port} for Telegram ({error.strerror}): "
-                "set another webhook_port or webhook_host"
-            ) from None
-        return server
+        return await serving(
+            app, host, port, closing=_CLOSING_SECONDS, whom="Telegram", mend="set another webhook_port or webhook_host"
+        )
 
     async def _answer(self, request: web.Request) -> web.Response:
         """200 for what is stored, 503 for what Telegram is to bring again."""
@@ -145,5 +134,5 @@ class Webhook:
                 self._rounds.failed(error)
                 raise web.HTTPServiceUnavailable from error
         self._got_through = self._times.now()
-        self._rounds.well(self._intake.name)
+        self._rounds.well(self._intake.name, has_all=True)
         return web.Response()

@@ -75,8 +75,20 @@ def _stands_apart(text: FormattedText, span: Span) -> bool:
     before, after = text.plain[: span.start][-1:], text.plain[span.end :][:1]
     if before.isalnum() or after.isalnum():
         return False
-    line = text.plain.rfind("\n", 0, span.start) + 1
-    return not any(_ENDS_WITH_URL.search(text.plain, line, end) for end in (span.start, span.end))
+    return not any(_is_in_address(text, span, end) for end in (span.start, span.end))
+
+
+def _is_in_address(text: FormattedText, span: Span, end: int) -> bool:
+    """Whether a mark at ``end`` of ``span`` would be a part of the address before it, be it one that is written out."""
+    if _ENDS_WITH_URL.search(text.plain, text.plain.rfind("\n", 0, span.start) + 1, end):
+        return True
+    return any(
+        link.kind == "link"
+        and link.end <= end
+        and not (link.start <= span.start and span.end <= link.end)
+        and not any(sign.isspace() for sign in text.plain[link.end : end])
+        for link in text.spans
+    )
 
 
 def _can_be_marked(text: FormattedText, span: Span, code: Sequence[Span]) -> bool:

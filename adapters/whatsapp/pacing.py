@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from adapters.errors import RateLimited
+from adapters.rounds import Times
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +22,6 @@ class Pace:
     longest: float = 6.0
     a_minute: int = 20
     an_hour: int = 300
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """How time passes: ``random`` gives numbers in [0, 1), ``monotonic`` seconds."""
-
-    sleep: Callable[[float], Awaitable[None]]
-    random: Callable[[], float]
-    monotonic: Callable[[], float]
 
 
 class Pacing:

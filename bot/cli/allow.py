@@ -27,6 +27,8 @@ def command(
 
     What was blocked is heard again.
     """
+    from bot.access import closed_to
+    from bot.config import load
     from workspaces.scope import Level
 
     home: Home = ctx.obj
@@ -44,6 +46,10 @@ def command(
     if member and owner:
         raise UsageError("--member and --owner exclude each other", "say one of them")
     channel, sender = account_of(who)
+    policies = {name: its.policy for name, its in load(home).channels.items() if its.kind == channel}
+    if closed := closed_to(channel, sender, policies):
+        what, _, mend = closed.partition(": ")
+        output.fail(what, mend)
     level = Level.OWNER if owner else Level.MEMBER if member else Level.GUEST
     people(home, lambda table: table.give(channel, sender, level, ""))
     called = {"OWNER": "an owner", "MEMBER": "a member", "GUEST": "a guest"}[level.name]

@@ -86,19 +86,10 @@ async def _judge(settings: Settings, home: Home, message: Message) -> tuple[Verd
     from bot.access import Decision
     from bot.clock import now
     from bot.gate import Gate
-    from bot.groups import Groups
-    from bot.people import People
     from bot.state import State
 
     async with State.open(home.database) as state:
-        people = People(
-            state,
-            owners=settings.owners,
-            identities=settings.accounts(),
-            levels=settings.identity_levels(),
-            clock=now,
-        )
-        gate = Gate(settings, people, Groups(state, clock=now))
+        gate = Gate.of(settings, state, now)
         verdict = await gate.judge(message)
         explanation = await gate.explain(message, verdict) if verdict.decision is Decision.ALLOW else None
         return verdict, explanation

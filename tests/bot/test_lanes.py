@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -67,29 +66,35 @@ async def test_a_wake_up_is_never_lost_whenever_it_comes() -> None:
         assert done == [0, 1, 2, 3]
 
 
-async def test_no_more_lanes_work_at_once_than_allowed() -> None:
-    running = 0
-    most = 0
-    left: dict[str, int] = defaultdict(lambda: 2)
+async def most_at_once(work: Callable[[], Awaitable[None]], keys: int = 30, *, pieces: int = 1, limit: int = 16) -> int:
+    """How many of ``keys`` lanes, each with ``pieces`` of ``work``, are at it at the same time."""
+    left, working, most = dict.fromkeys(map(str, range(keys)), pieces), 0, 0
 
-    async def work(key: str) -> bool:
-        nonlocal running, most
+    async def piece(key: str) -> bool:
+        nonlocal working, most
         if not left[key]:
             return False
         left[key] -= 1
-        running += 1
-        most = max(most, running)
-        for _ in range(20):  # long enough for others to begin
-            await asyncio.sleep(0)
-        running -= 1
+        working += 1
+        most = max(most, working)
+        await work()
+        working -= 1
         return True
 
-    lanes = Lanes(work, limit=3, failed=_raise)
-    for key in "abcdefgh":
+    lanes = Lanes(piece, limit=limit, failed=_raise)
+    for key in left:
         lanes.wake(key)
     await lanes.idle()
-    assert most == 3
-    assert all(n == 0 for n in left.values())
+    assert not any(left.values()), "each had its turn"
+    return most
+
+
+async def test_no_more_lanes_work_at_once_than_allowed() -> None:
+    async def work() -> None:
+        for _ in range(20):  # long enough for others to begin
+            await asyncio.sleep(0)
+
+    assert await most_at_once(work, keys=8, pieces=2, limit=3) == 3
 
 
 async def test_a_fault_in_one_lane_is_reported_tried_again_and_stops_no_other() -> None:
@@ -210,29 +215,6 @@ async def test_what_is_waited_for_takes_no_place() -> None:
     typing.set()
     await lanes.idle()
     assert len(done) == 101
-
-
-async def most_at_once(work: Callable[[], Awaitable[None]], keys: int = 30) -> int:
-    """How many of ``keys`` lanes, each with one piece of ``work``, are at it at the same time."""
-    left, working, most = dict.fromkeys(map(str, range(keys)), 1), 0, 0
-
-    async def piece(key: str) -> bool:
-        nonlocal working, most
-        if not left[key]:
-            return False
-        left[key] -= 1
-        working += 1
-        most = max(most, working)
-        await work()
-        working -= 1
-        return True
-
-    lanes = Lanes(piece, limit=16, failed=_raise)
-    for key in left:
-        lanes.wake(key)
-    await lanes.idle()
-    assert not any(left.values()), "each had its turn"
-    return most
 
 
 async def test_work_that_waits_for_others_is_done_sixteen_at_once() -> None:

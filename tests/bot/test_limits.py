@@ -10,7 +10,7 @@ import pytest
 from adapters.message import Address, Message, Sender
 from bot import limits as limits_module
 from bot.home import Home
-from bot.limits import MOST_KEPT, Limits
+from bot.limits import MOST_KEPT, MOST_STOPS, Limits
 from bot.metering import NOT_TODAY
 from bot.state import State
 from tests.bot.conftest import OPEN, Clock, Serve
@@ -62,6 +62,9 @@ def test_the_terminal_and_a_stop_have_no_limit(clock: Clock) -> None:
     assert refusals(limits, [terminal] * 5) == [None] * 5
     stop = said(clock, text="/stop")
     assert refusals(limits, [said(clock), stop, stop, stop]) == [None] * 4
+    flood = refusals(limits, [stop] * 100)
+    assert flood.count(None) == MOST_STOPS - 3
+    assert flood.count("") == 100 - (MOST_STOPS - 3) - 1, "a flood of it is answered once"
     assert limits.refusal(said(clock, text="/help")), "another command has one"
 
 

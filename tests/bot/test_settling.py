@@ -149,3 +149,17 @@ async def test_where_the_platform_refuses_to_tell_it_is_sent_once_more_and_that_
     await after.recover(nobody)
     await after.idle()
     assert [sent.text for sent in adapter.sent] == [REPEATED, "one", UNSURE]
+
+
+async def test_an_answer_is_not_shown_where_it_can_not_be_told_whether_it_is_already(
+    state: State, clock: Clock
+) -> None:
+    """Growing beside a fragment from before the crash it would be there twice; it comes whole, with a word ahead."""
+    adapter = AskedAdapter(ask_faults=[Rejected("no right to read here")])
+    inbox = inbox_of(state, clock, "hub")
+    await inbox.put(said("1", "s"), "s")
+    item = await claimed(inbox, "s")
+    async with state.transaction() as db:
+        await db.execute("UPDATE inbox SET tries = 2")
+    assert await outbox_of(state, clock, adapter).previews.show(item.turn, 0, parts("one")[0]) is None
+    assert adapter.sent == []

@@ -97,7 +97,7 @@ async def scene(state: State, adapter: FakeAdapter) -> AsyncIterator[Scene]:
 
     people = people_of(state, clock)
     outbox = SqliteOutbox(state, {("fake", "fake"): adapter}, "me", people=people, clock=clock, sleep=no_pause)
-    stream = Stream("t", CHAT, adapter, outbox, sleep=time.sleep, monotonic=lambda: 0.0)
+    stream = Stream("t", CHAT, adapter, outbox.previews, sleep=time.sleep, monotonic=lambda: 0.0)
     try:
         yield Scene(adapter, outbox, state, time, stream)
     finally:

@@ -21,8 +21,8 @@ from tests.fakes.model_server import Call, ModelServer, Recorded, Reply
 from workspaces.names import original, portable_name
 from workspaces.scope import Level
 
-GROUP = Address("slack", "work", "C1", "channel", space="T1")
-DIRECT = Address("slack", "work", "D1", "direct")
+GROUP = Address("slack", "team", "C1", "channel", space="T1")
+DIRECT = Address("slack", "team", "D1", "direct")
 
 
 def led(address: Address, per: Per, sender: str = "7", identity: str | None = None) -> Route:
@@ -36,7 +36,7 @@ def test_each_chat_has_its_own_and_its_public_threads_have_the_same() -> None:
     topic = replace(GROUP, thread="7.0")
     private = replace(public, private=True)
     agents = {led(address, "chat").agent for address in (GROUP, public, topic)}
-    assert agents == {"support/slack/work/chat/T1/C1"}
+    assert agents == {"support/slack/team/chat/T1/C1"}
     assert led(private, "chat").agent not in agents, "a private thread has other readers"
     assert led(replace(GROUP, chat="C2"), "chat").agent not in agents
     assert all(led(address, "chat").scope.is_home for address in (GROUP, public, topic, private, DIRECT))

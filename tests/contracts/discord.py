@@ -115,4 +115,4 @@ class DiscordHarness:
         await self._api.stop()
 
     async def reappear(self) -> None:
-        await self._api.start(self._api.port)
+        await self._api.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import Any
 
 from pydantic import SecretStr
@@ -12,6 +11,7 @@ from adapters.adapter import Adapter
 from adapters.contract import SeenFile, Trouble
 from adapters.message import Address
 from adapters.slack import SlackAdapter, SlackSettings
+from tests.fakes.loopback import free_port
 from tests.fakes.slack_api import APP_TOKEN, SIGNING_SECRET, TOKEN, Fault, SlackApi
 
 _FAULTS: dict[Trouble, Fault] = {
@@ -103,7 +103,7 @@ class SlackHarness:
         await self._api.stop()
 
     async def reappear(self) -> None:
-        await self._api.start(self._api.port)
+        await self._api.start()
 
 
 class SlackHttpHarness(SlackHarness):
@@ -111,9 +111,7 @@ class SlackHttpHarness(SlackHarness):
 
     def __init__(self) -> None:
         super().__init__()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = int(probe.getsockname()[1])
+        self._port = free_port()
         self._api.leads_to = f"http://127.0.0.1:{self._port}/slack/events"
 
     def _settings(self) -> dict[str, Any]:

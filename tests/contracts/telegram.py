@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 
 from pydantic import SecretStr
 
@@ -11,6 +10,7 @@ from adapters.adapter import Adapter
 from adapters.contract import SeenFile, Trouble
 from adapters.message import Address
 from adapters.telegram import TelegramAdapter, TelegramSettings
+from tests.fakes.loopback import free_port
 from tests.fakes.telegram_api import ANN, TOKEN, Fault, TelegramApi
 
 _FAULTS: dict[Trouble, Fault] = {
@@ -97,7 +97,7 @@ class TelegramHarness:
         await self._api.stop()
 
     async def reappear(self) -> None:
-        await self._api.start(self._api.port)
+        await self._api.start()
 
 
 class TelegramWebhookHarness(TelegramHarness):
@@ -105,9 +105,7 @@ class TelegramWebhookHarness(TelegramHarness):
 
     def __init__(self) -> None:
         super().__init__()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = int(probe.getsockname()[1])
+        self._port = free_port()
         self._api.leads_to = f"http://127.0.0.1:{self._port}"
 
     def _settings(self) -> TelegramSettings:

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 from aiohttp import web
 
+from tests.fakes.loopback import Loopback
+
 Json: TypeAlias = dict[str, Any]
 
 
@@ -26,28 +28,16 @@ class Answer:
     stop: str = "end_turn"
 
 
-class AnthropicServer:
+class AnthropicServer(Loopback):
     """Gives ``answers`` in order, the last one again and again. ``requests`` are the bodies it was sent."""
 
     def __init__(self, answers: Sequence[Answer]) -> None:
+        super().__init__()
         self.requests: list[Json] = []
-        self.url = ""
         self._answers = answers
-        self._runner: web.AppRunner | None = None
 
-    async def __aenter__(self) -> AnthropicServer:
-        app = web.Application(client_max_size=64 << 20)
-        app.router.add_post("/v1/messages", self._answer)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+    def routes(self, router: web.UrlDispatcher) -> None:
+        router.add_post("/v1/messages", self._answer)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import html.parser
 import json
-import socket
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -20,6 +19,8 @@ from itertools import count
 from typing import Any
 
 from aiohttp import ClientConnectionError, ClientSession, web
+
+from tests.fakes.loopback import Loopback, free_port
 
 SECRET = "5f1d8c3e9a7b4d20-webhook-secret"
 
@@ -45,17 +46,13 @@ def signed(body: bytes, secret: str = SECRET, at: float | None = None) -> dict[s
     return {"X-Limpet-Timestamp": timestamp, "X-Limpet-Signature": mac.hexdigest()}
 
 
-def free_port() -> int:
-    """A port of loopback that nobody has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class WebhookProgram:
+class WebhookProgram(Loopback):
     """``bot`` is the address of the adapter. ``taken`` are the messages, each key once, in the order of arrival."""
 
+    most_bytes = 100_000_000
+
     def __init__(self) -> None:
+        super().__init__()
         self.port = free_port()
         self.bot = f"http://127.0.0.1:{free_port()}"
         self.files: dict[str, bytes] = {}
@@ -67,40 +64,15 @@ class WebhookProgram:
         """What the adapter would not have."""
         self._ids = count(1)
         self._saying: deque[bytes] = deque()
-        self._more = asyncio.Event()
-        self._grown = asyncio.Condition()
         self._stalled = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._task: asyncio.Task[None] | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/limpet?token=in-the-address"
+        return f"{super().url}/limpet?token=in-the-address"
 
-    async def start(self) -> None:
-        """Listen, and say what is to be said."""
-        application = web.Application(client_max_size=100_000_000)
-        application.router.add_post("/limpet", self._callback)
-        application.router.add_get("/files/{name}", self._file)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.01)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
-        self._task = asyncio.create_task(self._say_all())
-
-    async def stop(self) -> None:
-        """Be away; what was to be said is kept."""
-        if self._task is not None and self._runner is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            await self._runner.cleanup()
-            self._task = self._runner = None
-
-    async def __aenter__(self) -> WebhookProgram:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+    def routes(self, router: web.UrlDispatcher) -> None:
+        router.add_post("/limpet", self._callback)
+        router.add_get("/files/{name}", self._file)
 
     # What it says
 
@@ -112,12 +84,12 @@ class WebhookProgram:
     def say(self, event: Mapping[str, Any]) -> None:
         """Post it as often as is needed, in its turn."""
         self._saying.append(json.dumps(event).encode())
-        self._more.set()
+        self.change()
 
     def link(self, name: str, data: bytes) -> str:
         """The address of a file with ``data``."""
         self.files[name] = data
-        return f"http://127.0.0.1:{self.port}/files/{name}"
+        return f"{super().url}/files/{name}"
 
     async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
         """One request, as it is; status and JSON of the answer. Raises ClientConnectionError."""
@@ -127,7 +99,7 @@ class WebhookProgram:
         ):
             return answer.status, await answer.json()
 
-    async def _say_all(self) -> None:
+    async def work(self) -> None:
         while True:
             while self._saying:
                 try:
@@ -140,15 +112,13 @@ class WebhookProgram:
                 if status != 200:
                     self.refused.append((status, said))
                 self._saying.popleft()
-            self._more.clear()
-            await self._more.wait()
+            await self._changed.wait()
 
     # What it is given
 
     async def wait_taken(self, number: int) -> list[dict[str, Any]]:
         """The messages, once there are ``number`` of them."""
-        async with self._grown, asyncio.timeout(10):
-            await self._grown.wait_for(lambda: len(self.taken) >= number)
+        await self.until(lambda: len(self.taken) >= number, seconds=10)
         return self.taken
 
     async def stalled(self) -> None:
@@ -173,9 +143,8 @@ class WebhookProgram:
         _validate(said)
         known = [number for number, message in enumerate(self.taken) if message["key"] == key]
         if not known:
-            async with self._grown:
-                self.taken.append(said)
-                self._grown.notify_all()
+            self.taken.append(said)
+            self.change()
         if fault is not None:
             return self._broken(request, fault)
         return web.json_response({"id": f"m{known[0] if known else len(self.taken) - 1}"})

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
-from tests.fakes.telegram_api import TelegramApi
 from tests.faults.doors import DOORS, Door
-from tests.flows.conftest import Limpet
+from tests.flows.conftest import limpet, telegram
 
-
-@pytest.fixture
-def limpet(tmp_path: Path) -> Limpet:
-    return Limpet(tmp_path / "home")
-
-
-@pytest.fixture
-async def telegram() -> AsyncIterator[TelegramApi]:
-    async with TelegramApi() as api:
-        yield api
+__all__ = ["limpet", "telegram"]
 
 
 @pytest.fixture(params=DOORS)

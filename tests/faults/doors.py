@@ -1,6 +1,6 @@
 """The channels whose hub is killed: how each is set up, what is said there, and what its people see.
 
-A channel is added by one more class and its name in ``DOORS``.
+A channel is added by one more class and its line in ``DOORS``.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from yarl import URL
 
 from tests.fakes import discord_api, slack_api
 from tests.fakes.discord_api import DiscordApi
+from tests.fakes.loopback import Loopback
 from tests.fakes.slack_api import SlackApi
 from tests.fakes.telegram_api import ANN, TOKEN, TelegramApi
 from tests.fakes.webhook_program import SECRET, WebhookProgram
@@ -47,6 +48,22 @@ class Door(Protocol):
         ...
 
 
+class _Sent(Protocol):
+    @property
+    def text(self) -> str: ...
+
+
+class _Api(Protocol):
+    @property
+    def sent(self) -> Sequence[_Sent]: ...
+
+    def says(self, text: str) -> object: ...
+
+
+Api = TypeVar("Api", bound=_Api)
+Fake = TypeVar("Fake", bound=Loopback)
+
+
 class Kept:
     """A platform that keeps what is said until it is taken."""
 
@@ -56,15 +73,11 @@ class Kept:
         pass
 
 
-class Telegram(Kept):
-    settles = False
+class Messenger(Kept, Generic[Api]):
+    """One whose fake says and shows as those of all messengers do."""
 
-    def __init__(self, api: TelegramApi) -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
-
-    def settings(self, limpet: Limpet) -> str:
-        limpet.env["TELEGRAM_BOT_TOKEN"] = TOKEN
-        return f'owners = ["telegram:{ANN.id}"]\n[channels.telegram]\nbase_url = "{self._api.url}"\npoll_seconds = 5\n'
 
     def says(self, text: str) -> None:
         self._api.says(text)
@@ -72,11 +85,13 @@ class Telegram(Kept):
     def shown(self) -> Sequence[str]:
         return [sent.text for sent in self._api.sent]
 
-    @classmethod
-    @asynccontextmanager
-    async def open(cls) -> AsyncIterator[Telegram]:
-        async with TelegramApi() as api:
-            yield cls(api)
+
+class Telegram(Messenger[TelegramApi]):
+    settles = False
+
+    def settings(self, limpet: Limpet) -> str:
+        limpet.env["TELEGRAM_BOT_TOKEN"] = TOKEN
+        return f'owners = ["telegram:{ANN.id}"]\n[channels.telegram]\nbase_url = "{self._api.url}"\npoll_seconds = 5\n'
 
 
 class Webhook(Kept):
@@ -99,14 +114,8 @@ class Webhook(Kept):
     def shown(self) -> Sequence[str]:
         return [str(taken["text"]) for taken in self._program.taken]
 
-    @classmethod
-    @asynccontextmanager
-    async def open(cls) -> AsyncIterator[Webhook]:
-        async with WebhookProgram() as program:
-            yield cls(program)
 
-
-class Discord:
+class Discord(Messenger[DiscordApi]):
     """It knows a part by its nonce for minutes, and by the history of the channel after that.
 
     What was missed is read from the history of the chats that are known: not of one where nothing was ever taken.
@@ -114,9 +123,6 @@ class Discord:
 
     settles = True
     keeps = False
-
-    def __init__(self, api: DiscordApi) -> None:
-        self._api = api
 
     def settings(self, limpet: Limpet) -> str:
         limpet.env["DISCORD_BOT_TOKEN"] = discord_api.TOKEN
@@ -126,47 +132,27 @@ class Discord:
         while not self._api.is_listened_to:
             await asyncio.sleep(0.01)
 
-    def says(self, text: str) -> None:
-        self._api.says(text)
 
-    def shown(self) -> Sequence[str]:
-        return [sent.text for sent in self._api.sent]
-
-    @classmethod
-    @asynccontextmanager
-    async def open(cls) -> AsyncIterator[Discord]:
-        async with DiscordApi() as api:
-            yield cls(api)
-
-
-class Slack(Kept):
+class Slack(Messenger[SlackApi]):
     """A part carries its key as metadata, by which it is found in the history."""
 
     settles = True
-
-    def __init__(self, api: SlackApi) -> None:
-        self._api = api
 
     def settings(self, limpet: Limpet) -> str:
         limpet.env |= {"SLACK_BOT_TOKEN": slack_api.TOKEN, "SLACK_APP_TOKEN": slack_api.APP_TOKEN}
         return f'owners = ["slack:{slack_api.ANN.id}"]\n[channels.slack]\nbase_url = "{self._api.base_url}"\n'
 
-    def says(self, text: str) -> None:
-        self._api.says(text)
 
-    def shown(self) -> Sequence[str]:
-        return [sent.text for sent in self._api.sent]
-
-    @classmethod
-    @asynccontextmanager
-    async def open(cls) -> AsyncIterator[Slack]:
-        async with SlackApi() as api:
-            yield cls(api)
+@asynccontextmanager
+async def opened(fake: Fake, door: Callable[[Fake], Door]) -> AsyncIterator[Door]:
+    """The door to ``fake``, which runs for the length of the block."""
+    async with fake:
+        yield door(fake)
 
 
 DOORS: dict[str, Callable[[], AbstractAsyncContextManager[Door]]] = {
-    "discord": Discord.open,
-    "slack": Slack.open,
-    "telegram": Telegram.open,
-    "webhook": Webhook.open,
+    "discord": lambda: opened(DiscordApi(), Discord),
+    "slack": lambda: opened(SlackApi(), Slack),
+    "telegram": lambda: opened(TelegramApi(), Telegram),
+    "webhook": lambda: opened(WebhookProgram(), Webhook),
 }

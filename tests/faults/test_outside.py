@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.loopback import free_port
 from tests.fakes.model_server import ModelServer, Recorded, Reply
 from tests.fakes.telegram_api import ANN, Fault, TelegramApi
-from tests.fakes.webhook_program import free_port
 from tests.faults.launcher import Plan
 from tests.flows.conftest import SECONDS, Hub, Limpet, connect
 
@@ -42,7 +42,6 @@ def is_alive(hub: Hub) -> bool:
 
 async def test_a_network_that_goes_and_comes_back(limpet: Limpet, telegram: TelegramApi) -> None:
     """G-OPS-16: what was written meanwhile is answered, what was to be sent is sent, and the log is not flooded."""
-    port = telegram.port
     async with ModelServer(lambda request: Reply("There you are.", wait=True)) as server:
         connect(limpet, telegram, server, top=OWNER)
         (limpet.home / "limpet.toml").chmod(0o600)
@@ -54,7 +53,7 @@ async def test_a_network_that_goes_and_comes_back(limpet: Limpet, telegram: Tele
             server.release()
             await until_told(limpet, "telegram: ")
             telegram.says("while it is gone")
-            await telegram.start(port)
+            await telegram.start()
             sent = await telegram.wait_sent(2, seconds=60)
             assert [message.text for message in sent] == ["There you are."] * 2
             await until_told(limpet, None)

@@ -70,10 +70,9 @@ async def test_a_group_is_answered_in_its_topic_through_all_that_happens(limpet:
             assert "changed an earlier message" in asked(server.requests[1])
             assert "Ann reacted to your message with 👍" in asked(server.requests[1])
 
-            port = telegram.port
             await telegram.stop()
             telegram.says("@limpet_bot are you there?", **where)
-            await telegram.start(port)
+            await telegram.start()
             telegram.fail("sendMessage", Fault(502, body=b"<html>Bad Gateway</html>"))
             sent = await telegram.wait_sent(4, seconds=30)
             assert (sent[3].text, sent[3].thread) == ("You said: are you there?", TOPIC)

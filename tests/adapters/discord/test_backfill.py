@@ -11,7 +11,8 @@ import pytest
 from adapters.adapter import Backfiller
 from adapters.discord import DiscordAdapter
 from adapters.message import Message
-from tests.adapters.discord.conftest import Naps, Received, adapter_for, connected, running, until
+from tests.adapters.discord.conftest import adapter_for, connected
+from tests.adapters.work import Naps, Received, running, until
 from tests.fakes.discord_api import ANN, BOB, BOT, Channel, DiscordApi, Fault
 
 HOUR = 3600.0

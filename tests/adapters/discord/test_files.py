@@ -9,7 +9,8 @@ import pytest
 from adapters.discord import DiscordAdapter
 from adapters.errors import Rejected, Unreachable
 from adapters.message import File, Message
-from tests.adapters.discord.conftest import Received, connected, direct, part, running, until
+from tests.adapters.discord.conftest import connected, direct, part
+from tests.adapters.work import Received, running, until
 from tests.fakes.discord_api import DiscordApi, Fault
 
 DATA = bytes(range(256)) * 40

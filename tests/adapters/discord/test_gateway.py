@@ -9,7 +9,8 @@ import pytest
 from adapters.discord import DiscordAdapter
 from adapters.errors import AuthFailed
 from adapters.message import Inbound, Message
-from tests.adapters.discord.conftest import Naps, Received, adapter_for, connected, running, until
+from tests.adapters.discord.conftest import adapter_for, connected
+from tests.adapters.work import Naps, Received, running, until
 from tests.fakes.discord_api import DiscordApi, Fault
 
 
@@ -276,4 +277,7 @@ async def test_what_is_lost_where_nothing_was_ever_said_is_read_up_too(
         await until(lambda: adapter.health.heard_at is not None)
         api.invalidate()
         api.says("lost", channel=garden)
-        await until(lambda: received.texts == ["lost"])
+        await until(lambda: bool(received.texts))
+    assert received.texts == ["lost"]
+    assert logins(api) == ["IDENTIFY", "IDENTIFY"], "nothing was resumed that would bring it"
+    assert api.called("GET", f"/channels/{garden.id}/messages"), "it was read from the history"

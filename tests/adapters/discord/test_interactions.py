@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from adapters.adapter import Menu, Offered
+from adapters.adapter import Accept, Menu, Offered
 from adapters.discord import DiscordAdapter
 from adapters.errors import Ambiguous, Rejected, Unreachable
 from adapters.message import Address, Button, Message, Pressed, Receipt
-from tests.adapters.discord.conftest import Naps, Received, adapter_for, at, connected, direct, part, running, until
-from tests.fakes.discord_api import BOB, DiscordApi, Fault
+from tests.adapters.discord.conftest import adapter_for, at, connected, direct, part
+from tests.adapters.work import Naps, Received, running, until
+from tests.fakes.discord_api import BOB, Channel, DiscordApi, Fault
 
 MENU = [Offered("help", "what I answer to"), Offered("memory", "what I noted", "today | search WORDS")]
+
+
+@asynccontextmanager
+async def offering(api: DiscordApi, adapter: DiscordAdapter, accept: Accept) -> AsyncIterator[None]:
+    """The adapter at work, with its commands registered."""
+    adapter.offer(MENU)
+    async with running(adapter, accept):
+        await api.until(lambda: bool(api.commands))
+        yield
+
+
+def somewhere(api: DiscordApi, on_server: bool) -> tuple[Channel | None, Address]:
+    """A channel of a server, or the direct chat (None), and its address."""
+    garden = api.channel(api.guild()) if on_server else None
+    return garden, at(garden) if garden else direct(api)
 
 
 async def test_the_commands_are_registered_once_with_their_options(
@@ -39,9 +57,11 @@ async def test_the_commands_are_registered_once_with_their_options(
 async def test_the_table_of_the_hub_is_taken(api: DiscordApi, adapter: DiscordAdapter, received: Received) -> None:
     from bot.commands import COMMANDS
 
-    adapter.offer([Offered(each.name, each.summary, each.usage) for each in COMMANDS if each.is_listed])
+    listed = [each for each in COMMANDS if each.is_listed]
+    adapter.offer([Offered(each.name, each.summary, each.usage) for each in listed])
     async with running(adapter, received.accept):
         await api.until(lambda: bool(api.commands))
+    assert [(one["name"], one["description"]) for one in api.commands] == [(each.name, each.summary) for each in listed]
 
 
 async def test_commands_that_can_t_be_registered_stop_nothing(
@@ -61,11 +81,8 @@ async def test_a_command_is_answered_in_its_place(
     api: DiscordApi, adapter: DiscordAdapter, received: Received, on_server: bool
 ) -> None:
     """On a server nobody else sees the answer."""
-    adapter.offer(MENU)
-    garden = api.channel(api.guild()) if on_server else None
-    place = at(garden) if garden else direct(api)
-    async with running(adapter, received.accept):
-        await api.until(lambda: bool(api.commands))
+    garden, place = somewhere(api, on_server)
+    async with offering(api, adapter, received.accept):
         begun = api.chooses("memory", "search the dog", channel=garden)
         await until(lambda: bool(received.events))
         (message,) = received.of(Message)
@@ -83,23 +100,26 @@ async def test_a_command_is_answered_in_its_place(
 
 
 async def test_discord_hears_in_time_although_storing_takes_long(api: DiscordApi, adapter: DiscordAdapter) -> None:
-    adapter.offer(MENU)
-    stored = asyncio.Event()
+    offered, stored = asyncio.Event(), asyncio.Event()
+    taken: list[object] = []
 
     async def accept(event: object) -> None:
+        offered.set()
         await stored.wait()
+        taken.append(event)
 
-    async with running(adapter, accept):
-        await api.until(lambda: bool(api.commands))
+    async with offering(api, adapter, accept):
         begun = api.chooses("help")
         await api.until(lambda: "acked" in begun, seconds=3)
+        await asyncio.wait_for(offered.wait(), 10)
+        assert taken == [], "it is not stored yet"
+        assert begun["acked"] == 5, "the answer is put off"
         stored.set()
+        await until(lambda: len(taken) == 1)
 
 
 async def test_an_answer_waits_for_discord(api: DiscordApi, adapter: DiscordAdapter, received: Received) -> None:
-    adapter.offer(MENU)
-    async with running(adapter, received.accept):
-        await api.until(lambda: bool(api.commands))
+    async with offering(api, adapter, received.accept):
         api.fail("POST", "/callback", Fault(delay=0.3))
         api.chooses("help")
         await until(lambda: bool(received.events))
@@ -111,10 +131,8 @@ async def test_an_answer_waits_for_discord(api: DiscordApi, adapter: DiscordAdap
 async def test_where_discord_takes_no_answer_it_is_a_message(
     api: DiscordApi, adapter: DiscordAdapter, received: Received, how: str
 ) -> None:
-    adapter.offer(MENU)
     garden = api.channel(api.guild())
-    async with running(adapter, received.accept):
-        await api.until(lambda: bool(api.commands))
+    async with offering(api, adapter, received.accept):
         if how == "not told":
             api.fail("POST", "/callback", Fault(500))
         begun = api.chooses("help", channel=garden)
@@ -134,11 +152,8 @@ async def test_an_answer_that_is_sent_again_is_one(
     api: DiscordApi, adapter: DiscordAdapter, received: Received, on_server: bool, fault: Fault
 ) -> None:
     """Whether it arrived or not: nothing goes on being shown as worked on, and nothing is shown twice."""
-    adapter.offer(MENU)
-    garden = api.channel(api.guild()) if on_server else None
-    place = at(garden) if garden else direct(api)
-    async with running(adapter, received.accept):
-        await api.until(lambda: bool(api.commands))
+    garden, place = somewhere(api, on_server)
+    async with offering(api, adapter, received.accept):
         begun = api.chooses("help", channel=garden)
         await until(lambda: bool(received.events))
         answer = part(place, "help", reply_to=received.of(Message)[0].id if on_server else None)
@@ -156,11 +171,8 @@ async def test_more_of_an_answer_is_sent_again_only_by_who_knows(
     api: DiscordApi, adapter: DiscordAdapter, received: Received, on_server: bool
 ) -> None:
     """Discord tells no repetition of it; what one person sees is in no history, which then must not be believed."""
-    adapter.offer(MENU)
-    garden = api.channel(api.guild()) if on_server else None
-    place = at(garden) if garden else direct(api)
-    async with running(adapter, received.accept):
-        await api.until(lambda: bool(api.commands))
+    garden, place = somewhere(api, on_server)
+    async with offering(api, adapter, received.accept):
         began = datetime.now(UTC)
         api.chooses("help", channel=garden)
         await until(lambda: bool(received.events))
@@ -184,10 +196,8 @@ async def test_an_answer_whose_time_ran_out_while_it_was_sent_again_may_have_arr
     now, seconds = datetime.now(UTC), 1000.0
     settings = adapter_for(api, naps)._settings
     adapter = DiscordAdapter("main", settings, sleep=naps, now=lambda: now, monotonic=lambda: seconds)
-    adapter.offer(MENU)
     garden = api.channel(api.guild())
-    async with running(adapter, received.accept):
-        await api.until(lambda: bool(api.commands))
+    async with offering(api, adapter, received.accept):
         api.chooses("help", channel=garden)
         await until(lambda: bool(received.events))
         answer = part(at(garden), "help", reply_to=received.of(Message)[0].id)
@@ -202,10 +212,8 @@ async def test_an_answer_whose_time_ran_out_while_it_was_sent_again_may_have_arr
 
 
 async def test_two_commands_have_two_answers(api: DiscordApi, adapter: DiscordAdapter, received: Received) -> None:
-    adapter.offer(MENU)
     garden = api.channel(api.guild())
-    async with running(adapter, received.accept):
-        await api.until(lambda: bool(api.commands))
+    async with offering(api, adapter, received.accept):
         first, second = api.chooses("help", channel=garden), api.chooses("help", user=BOB, channel=garden)
         await until(lambda: len(received.events) == 2)
         for number, message in reversed(list(enumerate(received.of(Message)))):

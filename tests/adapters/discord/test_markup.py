@@ -10,6 +10,7 @@ from adapters.discord.markup import rendered
 from adapters.markdown import parse
 from adapters.split import split
 from adapters.text import FormattedText
+from tests.adapters.markdowns import markdowns
 from tests.fakes.discord_api import shown
 
 
@@ -38,25 +39,7 @@ def test_a_row(markdown: str, written: str) -> None:
     assert rendered(parse(markdown)) == written
 
 
-WORDS = st.sampled_from(
-    [
-        *("word", "a_b", "x*y", "https://ex.test/a_b", "🎩", "é", "1.", "-", "#", ">", "||", "~~", "`", "\\", "<@1>"),
-        *("[x]", "(y)", "**bold**", "*it*", "`code`", "~~s~~", "[l](https://ex.test/q)", "@everyone", ":", "_", "*"),
-        *(
-            "***both***",
-            "# H",
-            "> q",
-            "- item",
-            "```\npre\n```",
-            "<https://ex.test>",
-            "&amp;",
-            "[a_b](https://e.test/x)",
-        ),
-    ]
-)
-MARKDOWN = st.lists(st.tuples(WORDS, st.sampled_from([" ", "", "\n", "\n\n"])), max_size=14).map(
-    lambda pieces: "".join(word + gap for word, gap in pieces)
-)
+MARKDOWN = markdowns("||", "`", "<@1>", "@everyone", "&amp;", "[a_b](https://e.test/x)")
 
 
 def bare(text: str) -> str:

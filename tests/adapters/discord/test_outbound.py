@@ -13,7 +13,8 @@ from adapters.errors import AdapterError, Ambiguous, AuthFailed, RateLimited, Re
 from adapters.markdown import parse
 from adapters.message import Address, Button, File, Part
 from adapters.text import FormattedText
-from tests.adapters.discord.conftest import Naps, adapter_for, at, connected, direct, part, running
+from tests.adapters.discord.conftest import adapter_for, at, connected, direct, part
+from tests.adapters.work import Naps, running
 from tests.fakes.discord_api import DiscordApi, Fault
 
 LOUD = "hello @everyone @here <@&123> <@700000000000000007>"
@@ -71,7 +72,8 @@ async def test_an_answer_takes_the_place_of_its_beginning(api: DiscordApi, adapt
     assert (sent.text, receipt.message_id) == ("The roses.", str(sent.id))
 
 
-async def test_after_the_minutes_that_discord_knows_a_key_history_is_asked(api: DiscordApi, naps: Naps) -> None:
+async def doubting(api: DiscordApi, naps: Naps) -> DiscordAdapter:
+    """One whose first part may have arrived, as turn-1/0, longer ago than Discord knows a key."""
     now = datetime.now(UTC)
     adapter = DiscordAdapter("main", adapter_for(api, naps)._settings, sleep=naps, now=lambda: now)
     api.fail("POST", "/messages", Fault(drop=True, after=True))
@@ -79,6 +81,11 @@ async def test_after_the_minutes_that_discord_knows_a_key_history_is_asked(api: 
         await adapter.send(part(direct(api)), "turn-1/0")
     api.nonce_seconds = 0
     now += timedelta(minutes=10)
+    return adapter
+
+
+async def test_after_the_minutes_that_discord_knows_a_key_history_is_asked(api: DiscordApi, naps: Naps) -> None:
+    adapter = await doubting(api, naps)
     receipt = await adapter.send(part(direct(api)), "turn-1/0")
     (sent,) = api.sent
     assert receipt.message_id == str(sent.id)
@@ -131,13 +138,7 @@ async def test_where_too_much_was_said_nobody_can_tell(api: DiscordApi, adapter:
 
 async def test_where_history_may_not_be_read_it_may_have_arrived(api: DiscordApi, naps: Naps) -> None:
     """After the minutes that Discord knows the key: it is not sent again before whoever waits was told."""
-    now = datetime.now(UTC)
-    adapter = DiscordAdapter("main", adapter_for(api, naps)._settings, sleep=naps, now=lambda: now)
-    api.fail("POST", "/messages", Fault(drop=True, after=True))
-    with pytest.raises(Unreachable):
-        await adapter.send(part(direct(api)), "turn-1/0")
-    api.nonce_seconds = 0
-    now += timedelta(minutes=10)
+    adapter = await doubting(api, naps)
     api.fail("GET", "/messages", Fault(403, "Missing Access", code=50001))
     with pytest.raises(Ambiguous, match="may have arrived"):
         await adapter.send(part(direct(api)), "turn-1/0")

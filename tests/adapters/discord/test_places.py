@@ -6,11 +6,20 @@ import pytest
 
 from adapters.discord import DiscordAdapter
 from adapters.message import Message, Reacted, Sender, Spoken
-from tests.adapters.discord.conftest import Naps, Received, adapter_for, connected, running, until
-from tests.fakes.discord_api import ANN, BOB, BOT, DiscordApi, Fault
+from tests.adapters.discord.conftest import adapter_for, connected
+from tests.adapters.work import Naps, Received, running, until
+from tests.fakes.discord_api import ANN, BOB, BOT, Channel, DiscordApi, Fault
 from tests.fakes.discord_api.world import FORUM
 
 NAMED = f"<@{BOT.id}> "
+
+
+def hidden_thread(api: DiscordApi) -> tuple[Channel, Channel]:
+    """A channel, and a thread in it that the bot was told nothing of."""
+    garden = api.channel(api.guild())
+    thread = api.thread(garden)
+    thread.is_hidden = True
+    return garden, thread
 
 
 async def test_every_kind_of_place(api: DiscordApi, adapter: DiscordAdapter, received: Received) -> None:
@@ -36,9 +45,7 @@ async def test_every_kind_of_place(api: DiscordApi, adapter: DiscordAdapter, rec
 async def test_a_thread_that_the_bot_knows_nothing_of_is_looked_up(
     api: DiscordApi, adapter: DiscordAdapter, received: Received
 ) -> None:
-    garden = api.channel(api.guild())
-    thread = api.thread(garden)
-    thread.is_hidden = True
+    garden, thread = hidden_thread(api)
     async with running(adapter, received.accept):
         await connected(adapter)
         api.fail("GET", f"/channels/{thread.id}", Fault(503), Fault(429, retry_after=2))
@@ -54,9 +61,7 @@ async def test_what_has_no_place_is_never_taken_for_something_else(
     api: DiscordApi, adapter: DiscordAdapter, received: Received, faults: list[Fault]
 ) -> None:
     """G-RTE-09: a thread whose parent is unknown is not the channel, and not a direct chat."""
-    garden = api.channel(api.guild())
-    thread = api.thread(garden)
-    thread.is_hidden = True
+    garden, thread = hidden_thread(api)
     async with running(adapter, received.accept):
         await connected(adapter)
         api.fail("GET", f"/channels/{thread.id}", *faults)
@@ -108,7 +113,7 @@ async def test_a_thread_begins_with_its_opening(api: DiscordApi, adapter: Discor
         api.says(f"{NAMED}when?", channel=thread)
         api.says(f"{NAMED}and the lilies?", channel=thread)
         await until(lambda: len(received.texts) == 3)
-    ours = Spoken(Sender(str(BOT.id), "you", is_bot=True), "I watered the roses.")
+    ours = Spoken(None, "I watered the roses.")
     assert [message.context for message in received.of(Message)] == [(), (ours,), ()]
 
 
@@ -134,6 +139,7 @@ async def test_what_opens_a_thread_is_handed_on_with_who_said_it(
     assert asked.quote is not None, "what it answers is quoted besides"
     assert asked.quote.text == "a line"
     ((shared, text),) = ((one.sender, one.text) for one in hooked.context)
+    assert shared is not None
     assert (shared.is_shared, shared.roles, text) == (True, (), "Build failed.")
 
 
@@ -150,6 +156,7 @@ async def test_a_post_of_a_forum_begins_with_its_first_message(
     first, second = received.of(Message)
     assert first.text == "# Why do the leaves fall?\n\nThey are yellow."
     (opening,) = second.context
+    assert opening.sender is not None
     assert (opening.sender.id, opening.sender.name, opening.text) == (str(ANN.id), "Ann", "They are yellow.")
     assert second.quote is None
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from adapters.message import Inbound
 from adapters.slack import SlackAdapter
-from tests.adapters.slack.conftest import Clock, Naps, Received, opened, part, place, running, settings_for, until
+from tests.adapters.slack.conftest import opened, part, place, settings_for
+from tests.adapters.work import Clock, Naps, Received, running, until
 from tests.fakes.slack_api import BOB, Fault, SlackApi
 
 
@@ -90,7 +91,7 @@ async def test_a_gap_is_filled_within_a_run(api: SlackApi, adapter: SlackAdapter
         await api.stop()
         api.says("meanwhile", told=False)
         await until(lambda: adapter.health.state == "retrying")
-        await api.start(api.port)
+        await api.start()
         await until(lambda: "meanwhile" in received.texts)
         assert adapter.health.state == "connected"
 
@@ -237,3 +238,6 @@ async def test_a_connection_that_can_not_be_renewed_leaves_a_gap(api: SlackApi, 
         api.message("meanwhile")
         await api.disconnect()
         await until(lambda: "meanwhile" in received.texts)
+    assert received.texts == ["meanwhile"]
+    assert api.opened == 2
+    assert api.called("conversations.history"), "what nobody was told of is read from the history"

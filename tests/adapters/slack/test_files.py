@@ -10,7 +10,8 @@ import pytest
 from adapters.errors import Ambiguous, Rejected, Unreachable
 from adapters.message import Button, File
 from adapters.slack import SlackAdapter
-from tests.adapters.slack.conftest import Naps, Receive, part, place
+from tests.adapters.slack.conftest import Receive, part, place
+from tests.adapters.work import Naps
 from tests.fakes.slack_api import TOKEN, Fault, SlackApi
 
 DATA = bytes(range(256)) * 40

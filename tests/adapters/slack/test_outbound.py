@@ -12,7 +12,8 @@ from adapters.errors import AdapterError, Ambiguous, AuthFailed, RateLimited, Re
 from adapters.markdown import parse
 from adapters.message import Button, File, Part
 from adapters.slack import SlackAdapter
-from tests.adapters.slack.conftest import Clock, Naps, Received, opened, part, place, running, until
+from tests.adapters.slack.conftest import opened, part, place
+from tests.adapters.work import Clock, Naps, Received, running, until
 from tests.fakes.slack_api import ANN, BOB, Fault, SlackApi
 
 _SINCE = datetime.now(UTC) - timedelta(minutes=1)

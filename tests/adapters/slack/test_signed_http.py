@@ -15,16 +15,16 @@ from pydantic import SecretStr
 
 from adapters.errors import AuthFailed
 from adapters.slack import SlackAdapter
-from tests.adapters.slack.conftest import Clock, Naps, Received, opened, running, until
+from tests.adapters.slack.conftest import opened
+from tests.adapters.work import Clock, Naps, Received, running, until
+from tests.fakes.loopback import free_port
 from tests.fakes.slack_api import SIGNING_SECRET, TOKEN, Fault, SlackApi
 from tests.fakes.slack_api.server import signed
 
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture
@@ -35,7 +35,9 @@ async def web(port: int) -> AsyncIterator[aiohttp.ClientSession]:
 
 @pytest.fixture
 async def adapter(api: SlackApi, clock: Clock, port: int) -> AsyncIterator[SlackAdapter]:
-    adapter = opened(api, Naps(), clock, transport="http", signing_secret=SecretStr(SIGNING_SECRET), http_port=port)
+    adapter = opened(
+        api, Naps(limit=200), clock, transport="http", signing_secret=SecretStr(SIGNING_SECRET), http_port=port
+    )
     adapter._sleep = asyncio.sleep  # it looks after its token once a minute
     yield adapter
     await adapter.close()

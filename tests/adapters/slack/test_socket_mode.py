@@ -9,7 +9,8 @@ from pydantic import SecretStr
 
 from adapters.errors import AuthFailed
 from adapters.slack import SlackAdapter
-from tests.adapters.slack.conftest import Clock, Naps, Receive, Received, opened, part, running, until
+from tests.adapters.slack.conftest import Receive, opened, part
+from tests.adapters.work import Clock, Naps, Received, running, until
 from tests.fakes.slack_api import APP_TOKEN, TOKEN, Fault, SlackApi
 
 
@@ -195,7 +196,10 @@ async def test_an_outage_of_the_web_api_is_outlived(api: SlackApi, adapter: Slac
     received = Received()
     async with running(adapter, received.accept):
         api.says("hello")
-        await until(lambda: received.texts == ["hello"])
+        await until(lambda: bool(received.texts))
+        assert adapter.health.state == "connected"
+    assert received.texts == ["hello"]
+    assert len(api.called("auth.test")) >= 4, "three went wrong"
 
 
 async def test_nonsense_holds_up_nothing(api: SlackApi, adapter: SlackAdapter) -> None:
@@ -211,6 +215,8 @@ async def test_nonsense_holds_up_nothing(api: SlackApi, adapter: SlackAdapter) -
         api.says("hello")
         await until(lambda: "hello" in received.texts)
         await api.wait_acknowledged()
+    assert received.texts.count("hello") == 1
+    assert api.opened == 1, "no connection is given up for it"
 
 
 async def test_a_chat_whose_kind_is_not_known_now_is_read_later(api: SlackApi, adapter: SlackAdapter) -> None:

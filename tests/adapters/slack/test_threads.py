@@ -6,7 +6,8 @@ import pytest
 
 from adapters.message import Message, Sender, Spoken
 from adapters.slack import SlackAdapter
-from tests.adapters.slack.conftest import Clock, Naps, Received, opened, part, place, running, until
+from tests.adapters.slack.conftest import opened, part, place
+from tests.adapters.work import Clock, Naps, Received, running, until
 from tests.fakes.slack_api import ANN, BOB, OTHER_BOT, Chat, Fault, SlackApi
 
 
@@ -80,7 +81,7 @@ async def test_a_thread_that_can_not_be_read_now_is_waited_for(
     async with running(adapter, received.accept):
         done = await heard(api, received, "done", channel, root)
     assert (done.mentions_me, done.address) == (True, place(channel, root))
-    assert done.context == (Spoken(Sender(api.me.id, "you", is_bot=True), "Time to water."),)
+    assert done.context == (Spoken(None, "Time to water."),)
 
 
 async def test_a_thread_that_may_not_be_read_needs_a_mention(api: SlackApi, adapter: SlackAdapter) -> None:
@@ -103,6 +104,8 @@ async def test_what_is_shown_of_a_thread_is_bounded(api: SlackApi, adapter: Slac
     async with running(adapter, received.accept):
         called = await heard(api, received, f"<@{api.me.id}> you?", channel, root)
     first, *_, last = called.context
+    assert first.sender is not None
+    assert last.sender is not None
     assert (first.sender.name, first.text) == ("Ann", "What to plant?")
     assert (last.sender.name, last.text[:3], len(last.text)) == ("Bob", "449", 501)
     assert len(called.context) == 20
@@ -118,7 +121,8 @@ async def test_what_others_said_above_is_handed_on_with_who_said_it(api: SlackAp
     async with running(adapter, received.accept):
         called = await heard(api, received, f"<@{api.me.id}> what is up?", channel)
     assert called.quote is None
-    assert [(spoken.sender.id, spoken.sender.is_bot, spoken.text) for spoken in called.context] == [
+    heard_of = [(spoken.sender.id, spoken.sender.is_bot, spoken.text) for spoken in called.context if spoken.sender]
+    assert heard_of == [
         (BOB.id, False, "the code word is swordfish"),
         (OTHER_BOT.id, True, "Deployed."),
     ]
@@ -146,7 +150,10 @@ async def test_an_answer_that_names_no_thread_is_one(api: SlackApi, adapter: Sla
     received = Received()
     async with running(adapter, received.accept):
         api.says("about that", chat=api.channel(), parent_user_id=BOB.id)
-        await until(lambda: received.texts == ["about that"])
+        await until(lambda: bool(received.texts))
+    (message,) = received.messages
+    assert (message.text, message.address.thread, message.mentions_me) == ("about that", None, False)
+    assert len(api.called("conversations.replies")) == 1, "Slack was asked for its thread"
 
 
 async def test_who_mentions_hundreds_keeps_nobody_waiting(api: SlackApi, adapter: SlackAdapter) -> None:

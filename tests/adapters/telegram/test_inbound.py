@@ -9,7 +9,8 @@ import telegram
 
 from adapters.message import Address, Message, Moved, Pressed, Reacted, Sender
 from adapters.telegram import TelegramAdapter, content
-from tests.adapters.telegram.conftest import Receive, Received, running
+from tests.adapters.telegram.conftest import Receive
+from tests.adapters.work import Received, running
 from tests.fakes.telegram_api import ANN, BOB, Sent, TelegramApi, User
 
 Json = dict[str, Any]

@@ -12,7 +12,8 @@ from adapters.adapter import Health, Offered
 from adapters.errors import AuthFailed
 from adapters.message import Inbound, Message
 from adapters.telegram import TelegramAdapter
-from tests.adapters.telegram.conftest import Naps, Received, running, settings_for, until
+from tests.adapters.telegram.conftest import settings_for
+from tests.adapters.work import Naps, Received, running, until
 from tests.fakes.telegram_api import TOKEN, Fault, TelegramApi
 
 
@@ -109,7 +110,7 @@ async def test_the_network_comes_up_after_us(
         await until(lambda: len(naps.taken) >= 5)
         assert adapter.health.state == "retrying"
         assert "no answer from 127.0.0.1" in adapter.health.detail
-        await api.start(api.port)
+        await api.start()
         api.says("at last")
         await api.wait_confirmed()
         await until(lambda: adapter.health.state == "connected")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import socket
 import traceback
 from collections.abc import Iterator
 
@@ -15,7 +14,9 @@ from adapters.errors import AdapterError
 from adapters.message import Address, Part
 from adapters.telegram import TelegramAdapter, check_token
 from adapters.text import FormattedText
-from tests.adapters.telegram.conftest import Naps, Received, running, settings_for, until
+from tests.adapters.telegram.conftest import settings_for
+from tests.adapters.work import Naps, Received, running, until
+from tests.fakes.loopback import free_port
 from tests.fakes.telegram_api import ANN, TOKEN, Fault, TelegramApi
 
 SECRET = TOKEN.partition(":")[2]
@@ -103,9 +104,7 @@ async def test_polling_and_downloads_show_no_token(
 
 async def test_a_webhook_shows_no_token_and_no_secret_of_its_own(log: io.StringIO, api: TelegramApi) -> None:
     """G-OPS-06: the library would log what it calls setWebhook with."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     own = "the-secret-of-the-webhook"
     api.leads_to = f"http://127.0.0.1:{port}"
     api.fail("setWebhook", Fault(400, f"Bad Request: bad webhook {own}"))

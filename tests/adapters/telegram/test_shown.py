@@ -10,7 +10,7 @@ from adapters.markdown import parse
 from adapters.message import Address, Button, Part
 from adapters.telegram import TelegramAdapter
 from adapters.text import FormattedText
-from tests.adapters.telegram.conftest import Clock
+from tests.adapters.work import Clock
 from tests.fakes.telegram_api import ANN, Fault, TelegramApi
 
 ANN_CHAT = Address("telegram", "main", "7", "direct")

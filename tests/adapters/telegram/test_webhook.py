@@ -16,17 +16,13 @@ from pydantic import SecretStr, ValidationError
 from adapters.errors import AuthFailed
 from adapters.message import Pressed
 from adapters.telegram import TelegramAdapter, TelegramSettings
-from tests.adapters.telegram.conftest import Naps, Received, running, settings_for, until
+from tests.adapters.telegram.conftest import settings_for
+from tests.adapters.work import Naps, Received, running, until
+from tests.fakes.loopback import free_port
 from tests.fakes.telegram_api import ANN, TOKEN, Fault, Sent, TelegramApi
 
 URL = "https://bot.test/telegram/news"
 PROOF = "X-Telegram-Bot-Api-Secret-Token"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

@@ -112,8 +112,10 @@ async def test_an_end_lets_every_waiting_thread_go() -> None:
 async def test_an_end_ends_a_pause_as_well() -> None:
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
+    tries: list[str] = []
 
-    async def take(kind: int, data: bytes) -> None:  # it takes what the bridge gives
+    async def take(kind: int, data: bytes) -> None:
+        tries.append(text_of(kind, data))
         raise OSError("disk full")
 
     def report(_: Exception) -> None:
@@ -122,8 +124,10 @@ async def test_an_end_ends_a_pause_as_well() -> None:
     bridge = Bridge(loop, take, report, first_pause=3600)
     thread = calls(bridge.execute, "one")
     await asyncio.wait_for(told.wait(), 10)
+    assert thread.is_alive(), "it pauses"
     bridge.close()
     await ended(thread)
+    assert tries == ["one"], "what could not be stored is not tried at the end once more"
 
 
 def test_a_loop_that_is_gone_holds_no_thread() -> None:

@@ -13,6 +13,7 @@ from adapters.split import split
 from adapters.text import FormattedText
 from adapters.whatsapp import outbound
 from adapters.whatsapp.markup import rendered
+from tests.adapters.markdowns import markdowns
 from tests.fakes.whatsapp_display import shown
 
 CHAT = Address("whatsapp", "main", "1@lid", "direct")
@@ -36,6 +37,10 @@ CHAT = Address("whatsapp", "main", "1@lid", "direct")
         ("**a\\*b**", "a*b"),
         ("\\*not bold\\*", "*\u200bnot bold*"),
         ("**see https://e.test/x**", "see https://e.test/x"),  # the mark would be a part of the address
+        ("[l](https://e.test/q)🎩**b**", "l (https://e.test/q)🎩b"),
+        ("**see [l](https://e.test/q)**", "see l (https://e.test/q)"),
+        ("**[l](https://e.test/q) and**", "*l (https://e.test/q) and*"),
+        ("[**l**](https://e.test/q)", "*l* (https://e.test/q)"),
         ("2 * 3 * 4", "2 * 3 * 4"),
         ("\\> no quote", "\u200b> no quote"),
         ("- one\n- two", "• one\n• two"),
@@ -47,26 +52,7 @@ def test_a_row(markdown: str, written: str) -> None:
     assert rendered(parse(markdown)) == written
 
 
-WORDS = st.sampled_from(
-    [
-        *("word", "a_b", "x*y", "https://ex.test/a_b", "🎩", "é", "1.", "-", "#", ">", "~~", "\\", "@15550000002"),
-        *("[x]", "(y)", "**bold**", "*it*", "`code`", "~~s~~", "[l](https://ex.test/q)", ":", "_", "*", "\\*", "\\_"),
-        *(
-            "***both***",
-            "# H",
-            "> q",
-            "- item",
-            "```\npre\n```",
-            "<https://ex.test>",
-            "\\~",
-            "**a *b* c**",
-            "__dunder__",
-        ),
-    ]
-)
-MARKDOWN = st.lists(st.tuples(WORDS, st.sampled_from([" ", "", "\n", "\n\n"])), max_size=14).map(
-    lambda pieces: "".join(word + gap for word, gap in pieces)
-)
+MARKDOWN = markdowns("@15550000002", "\\*", "\\_", "\\~", "**a *b* c**", "__dunder__", "**x [l](https://e.test/q)**")
 
 
 def _read(text: FormattedText) -> str:

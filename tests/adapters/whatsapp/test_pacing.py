@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
 from adapters.errors import RateLimited
-from adapters.whatsapp.pacing import Pace, Pacing, Times
+from adapters.rounds import Times
+from adapters.whatsapp.pacing import Pace, Pacing
 
 
 class Clock:
     def __init__(self, random: float = 0.5) -> None:
         self.now = 1000.0
         self.slept: list[float] = []
-        self.times = Times(self.sleep, lambda: random, lambda: self.now)
+        self.times = Times(self.sleep, lambda: random, lambda: datetime.now(UTC), lambda: self.now)
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)

@@ -62,6 +62,21 @@ def test_what_names_nobody_changes_nothing(limpet: Limpet, words: tuple[str, ...
     assert limpet("pairing", "list", "--json").data["people"] == []
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ('direct = "allowlist"\nallow = ["1"]\n', "add '7' to channels.telegram.allow"),
+        ('blocked = ["7"]\n', "That is so by the settings"),
+    ],
+)
+def test_who_is_kept_out_by_the_settings_is_not_said_to_be_let_in(limpet: Limpet, settings: str, said: str) -> None:
+    limpet.home.config.write_text(TELEGRAM + settings, "utf-8")
+    refused = limpet("allow", "telegram:7")
+    assert refused.code == 1
+    assert said in refused.err
+    assert "telegram:7" not in limpet("pairing", "list").out
+
+
 def test_an_owner_of_the_settings_is_not_blocked(limpet: Limpet) -> None:
     limpet.home.config.write_text('owners = ["telegram:7"]\n' + TELEGRAM, "utf-8")
     refused = limpet("deny", "telegram:7")

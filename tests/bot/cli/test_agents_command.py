@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bot.cli.conftest import Limpet
+from tests.bot.cli.conftest import Limpet, Outcome
 from workspaces.workspace import Workspace, furnished
 
 SETTINGS = """
@@ -19,6 +19,12 @@ MADE = "support/telegram/telegram/direct/5"
 def make(limpet: Limpet) -> None:
     limpet.home.config.write_text(SETTINGS, "utf-8")
     Workspace.made_from(furnished(limpet.home.templates / "support"), limpet.home.workspace(MADE))
+
+
+def checked(limpet: Limpet, binding: str) -> Outcome:
+    """What is said of the settings with ``binding`` in the place of theirs."""
+    limpet.home.config.write_text(SETTINGS.partition("[[bindings]]")[0] + f"[[bindings]]\n{binding}\n", "utf-8")
+    return limpet("config", "check")
 
 
 def test_all_are_shown_with_where_they_come_from(limpet: Limpet) -> None:
@@ -83,8 +89,7 @@ def test_a_binding_that_is_wrong_says_so(limpet: Limpet) -> None:
         'template = "suport"\nchannel = "telegram"': "did you mean",
     }
     for binding, word in wrong.items():
-        limpet.home.config.write_text(SETTINGS.partition("[[bindings]]")[0] + f"[[bindings]]\n{binding}\n", "utf-8")
-        said = limpet("config", "check")
+        said = checked(limpet, binding)
         assert said.code == 2, binding
         assert word in said.err, binding
 
@@ -95,8 +100,7 @@ def test_a_binding_that_can_never_match_is_found(limpet: Limpet) -> None:
         'agent = "main"\naccount = "telegram"\nchannel = "webhook"': "channels.telegram is telegram",
     }
     for binding, word in hopeless.items():
-        limpet.home.config.write_text(SETTINGS.partition("[[bindings]]")[0] + f"[[bindings]]\n{binding}\n", "utf-8")
-        said = limpet("config", "check")
+        said = checked(limpet, binding)
         assert said.code == 1, binding
         assert f"can never match: {word}" in said.out, binding
         assert word in limpet("status").out, binding

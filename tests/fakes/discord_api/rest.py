@@ -47,7 +47,6 @@ class Rest(World):
         self.nonce_seconds = NONCE_SECONDS
         self.tells_nonce = False
         """Whether history shows the nonce of a message."""
-        self.url = ""
 
     def answer(self, call: Call) -> Any:
         for method, pattern, handler in _ROUTES:

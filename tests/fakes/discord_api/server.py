@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -43,49 +42,30 @@ class Fault:
 class DiscordApi(Gateway):
     """One bot's Discord. ``calls`` are all calls, in order."""
 
+    most_bytes = 128 << 20
+
     def __init__(self, *, token: str = TOKEN) -> None:
         super().__init__(token)
         self.calls: list[Call] = []
-        self.port = 0
         self.remaining: int | None = None
         """What is left of the bucket of every call, where a test wants it to run out."""
         self._faults: list[tuple[str, str, Fault]] = []
-        self._stopping = asyncio.Event()
-        self._runner: web.AppRunner | None = None
 
     @property
     def root(self) -> str:
         """For ``base_url``."""
         return f"{self.url}{_ROOT}"
 
-    async def start(self, port: int = 0) -> DiscordApi:
-        """Listen on 127.0.0.1; ``port`` 0 takes a free one. After ``stop`` it may be started again with its state."""
-        app = web.Application(client_max_size=128 << 20)
-        app.router.add_get("/gw", self.listen)
-        app.router.add_get("/gw/", self.listen)
-        app.router.add_get("/files/{number}", self._download)
-        app.router.add_get(f"{_ROOT}/stickers/{{number}}", self._download)
-        app.router.add_route("*", _ROOT + "/{path:.*}", self._answer)
-        self._stopping = asyncio.Event()
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", port).start()
-        host, self.port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{self.port}"
-        return self
+    def routes(self, router: web.UrlDispatcher) -> None:
+        router.add_get("/gw", self.listen)
+        router.add_get("/gw/", self.listen)
+        router.add_get("/files/{number}", self._download)
+        router.add_get(f"{_ROOT}/stickers/{{number}}", self._download)
+        router.add_route("*", _ROOT + "/{path:.*}", self._answer)
 
     async def stop(self) -> None:
-        self._stopping.set()
         self.cut(1001)
-        await asyncio.sleep(0)
-        if self._runner is not None:
-            await self._runner.cleanup()
-
-    async def __aenter__(self) -> DiscordApi:
-        return await self.start()
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.stop()
+        await super().stop()
 
     def fail(self, method: str, ending: str, *faults: Fault, times: int = 1) -> None:
         """Let the next calls of ``method`` whose path ends so meet ``faults`` in order, ``times`` over."""
@@ -111,7 +91,7 @@ class DiscordApi(Gateway):
         self.change()
         fault = self._fault(call)
         if fault.delay and not fault.after:
-            await self._pause(fault.delay)
+            await self.pause(fault.delay)
         if not fault.after and (fault.drop or fault.status):
             return _faulty(request, fault)
         try:
@@ -121,7 +101,7 @@ class DiscordApi(Gateway):
             return _json(refusal.body, refusal.status, self._limits())
         self.change()
         if fault.after:
-            await self._pause(fault.delay)
+            await self.pause(fault.delay)
             return _faulty(request, fault)
         if result is None:
             return web.Response(status=204, headers=self._limits())
@@ -154,12 +134,6 @@ class DiscordApi(Gateway):
         if data is None or (request.path.startswith("/files") and "ex" not in request.query):
             raise web.HTTPNotFound
         return web.Response(body=data)
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than the server runs."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
 
 
 async def _call(request: web.Request) -> Call:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
 from tests.fakes.discord_api.checks import Json
+from tests.fakes.loopback import Loopback
 
 EPOCH_MS = 1_420_070_400_000
 
@@ -115,10 +116,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-class World:
+class World(Loopback):
     """The state. ``sent`` are the messages that were taken from the bot, in order."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._numbers = count()
         self.sent: list[Sent] = []
         self.messages: dict[int, Json] = {}
@@ -132,7 +134,6 @@ class World:
         self.interactions: dict[str, Json] = {}
         """Those that were begun, by token; ``acked`` once the bot answered."""
         self.dm = self.add(Channel(555555555555555555, DIRECT))
-        self._changed = asyncio.Event()
 
     # Places -----------------------------------------------------------------------------------------------------------
 
@@ -300,8 +301,9 @@ class World:
     def _where(self, channel: Channel) -> Json:
         return {"channel_id": str(channel.id)} | ({"guild_id": str(channel.guild.id)} if channel.guild else {})
 
+    @abstractmethod
     def dispatch(self, kind: str, data: Json) -> None:
-        raise NotImplementedError
+        """Tell every session of an event that its bot may know of."""
 
     # What a test waits for --------------------------------------------------------------------------------------------
 
@@ -309,13 +311,3 @@ class World:
         """The messages sent, once there are ``number`` of them; raises TimeoutError after ``seconds``."""
         await self.until(lambda: len(self.sent) >= number, seconds)
         return self.sent
-
-    async def until(self, condition: Callable[[], bool], seconds: float = 20) -> None:
-        async with asyncio.timeout(seconds):
-            while not condition():
-                await self._changed.wait()
-
-    def change(self) -> None:
-        """Wake all who wait for something to happen; each looks for itself whether it was that."""
-        self._changed.set()
-        self._changed = asyncio.Event()

@@ -175,7 +175,7 @@ class Methods(Workspace):
         sent = next(sent for sent in self.sent if (sent.chat, sent.id) == (chat.id, message["ts"]))
         sent.notice, sent.blocks = text, blocks
         sent.texts.append(plain(text, blocks))
-        self._change()
+        self.change()
         return {"channel": chat.id, "ts": message["ts"], "text": text}
 
     def _delete(self, given: Json) -> Json:
@@ -187,7 +187,7 @@ class Methods(Workspace):
             raise RefusalError("cant_delete_message")
         chat.messages.remove(message)
         self.sent = [sent for sent in self.sent if (sent.chat, sent.id) != (chat.id, message["ts"])]
-        self._change()
+        self.change()
         return {}
 
     def _react(self, given: Json) -> Json:

@@ -50,7 +50,6 @@ class SlackApi(Methods):
 
     def __init__(self) -> None:
         super().__init__()
-        self.port = 0
         self.calls: list[tuple[str, Json]] = []
         self.responses: list[Json] = []
         """What was said at the address that comes with a command."""
@@ -73,45 +72,18 @@ class SlackApi(Methods):
         self._faults: dict[str, list[Fault]] = {}
         self._told: dict[str, float] = {}
         """By envelope, when it was brought last."""
-        self._stopping = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._delivery: asyncio.Task[None] | None = None
 
-    # Running ----------------------------------------------------------------------------------------------------------
-
-    async def start(self, port: int = 0) -> SlackApi:
-        """Listen on 127.0.0.1; ``port`` 0 takes a free one. After ``stop`` it may be started again with its state."""
-        app = web.Application(client_max_size=64 << 20)
-        app.router.add_route("*", "/api/{method}", self._answer)
-        app.router.add_post("/upload/{file}", self._uploaded)
-        app.router.add_get("/files/{file}", self._download)
-        app.router.add_get("/link", self._link)
-        app.router.add_post("/response", self._responded)
-        self._stopping = asyncio.Event()
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", port).start()
-        host, self.port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{self.port}"
-        self._delivery = asyncio.create_task(self._deliver())
-        return self
+    def routes(self, router: web.UrlDispatcher) -> None:
+        router.add_route("*", "/api/{method}", self._answer)
+        router.add_post("/upload/{file}", self._uploaded)
+        router.add_get("/files/{file}", self._download)
+        router.add_get("/link", self._link)
+        router.add_post("/response", self._responded)
 
     async def stop(self) -> None:
-        self._stopping.set()
-        self._change()
-        if self._delivery is not None:
-            self._delivery.cancel()
-            await asyncio.wait([self._delivery])
         await self.cut()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await super().stop()
         await asyncio.sleep(0.01)  # whoever is at the other end of a connection hears that it is gone
-
-    async def __aenter__(self) -> SlackApi:
-        return await self.start()
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.stop()
 
     # What a test does -------------------------------------------------------------------------------------------------
 
@@ -162,11 +134,11 @@ class SlackApi(Methods):
         method, given = request.match_info["method"], await _arguments(request)
         token = given.pop("token", None) or request.headers.get("Authorization", "").removeprefix("Bearer ")
         self.calls.append((method, given))
-        self._change()
+        self.change()
         faults = self._faults.get(method)
         fault = faults.pop(0) if faults else Fault()
         if fault.delay and not fault.after:
-            await self._pause(fault.delay)
+            await self.pause(fault.delay)
         if not fault.after and _is_trouble(fault):
             return _faulty(request, fault)
         try:
@@ -181,7 +153,7 @@ class SlackApi(Methods):
         except RefusalError as refusal:
             return web.json_response({"ok": False, "error": refusal.error} | refusal.fields, status=refusal.status)
         if fault.after:
-            await self._pause(fault.delay)
+            await self.pause(fault.delay)
             return _faulty(request, fault)
         return web.json_response({"ok": True} | said, headers={"x-oauth-scopes": ",".join(sorted(self.scopes))})
 
@@ -205,7 +177,7 @@ class SlackApi(Methods):
 
     async def _responded(self, request: web.Request) -> web.Response:
         self.responses.append(await request.json())
-        self._change()
+        self.change()
         return web.Response(text="ok")
 
     async def _download(self, request: web.Request) -> web.Response:
@@ -236,7 +208,7 @@ class SlackApi(Methods):
         if self.greets:
             await link.send_json({"type": "hello", "num_connections": len(self.links), "connection_info": info})
         self.opened += 1
-        self._change()
+        self.change()
         try:
             async for frame in link:
                 if frame.type is aiohttp.WSMsgType.TEXT:
@@ -250,11 +222,11 @@ class SlackApi(Methods):
         envelope = said["envelope_id"]
         self.acknowledged.append(envelope)
         self.waiting = [one for one in self.waiting if one["envelope_id"] != envelope]
-        self._change()
+        self.change()
 
     # Bringing events --------------------------------------------------------------------------------------------------
 
-    async def _deliver(self) -> None:
+    async def work(self) -> None:
         async with aiohttp.ClientSession() as session:
             while True:
                 changed = self._changed
@@ -290,7 +262,7 @@ class SlackApi(Methods):
             self._acknowledge(envelope)
         else:
             await asyncio.sleep(0.02)
-        self._change()
+        self.change()
 
     async def posts(self, session: aiohttp.ClientSession, envelope: Json, *, secret: str = SIGNING_SECRET) -> int:
         """A signed request to the app's address; its status, 0 where nobody answers."""
@@ -309,12 +281,6 @@ class SlackApi(Methods):
                 return answer.status
         except aiohttp.ClientError:
             return 0
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than the server runs."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
 
 
 def signed(body: str, secret: str = SIGNING_SECRET, at: float | None = None) -> dict[str, str]:

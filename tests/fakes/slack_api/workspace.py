@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from tests.fakes.loopback import Loopback
 from tests.fakes.slack_api.checks import Json, buttons_of, plain
 
 TEAM = "T0GARDEN1"
@@ -91,10 +91,11 @@ class Sent:
         return buttons_of(self.blocks)
 
 
-class Workspace:
+class Workspace(Loopback):
     """The state of one workspace. ``sent`` are the messages it took from the bot, in order."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.me = User("U0LIMPET1", "limpet", "B0LIMPET1")
         self.users = {user.id: user for user in (self.me, ANN, BOB, OTHER_BOT)}
         self.chats: dict[str, Chat] = {}
@@ -107,10 +108,8 @@ class Workspace:
         self.reactions: set[tuple[str, str, str]] = set()
         """Ours: chat, message and name."""
         self.statuses: dict[tuple[str, str], str] = {}
-        self.url = ""
         self._numbers = count(1)
         self._last = 0.0
-        self._changed = asyncio.Event()
 
     # Chats ------------------------------------------------------------------------------------------------------------
 
@@ -298,7 +297,7 @@ class Workspace:
         if kind == "events_api":
             envelope |= {"retry_attempt": 0, "retry_reason": ""}
         self.waiting.append(envelope)
-        self._change()
+        self.change()
         return str(envelope["envelope_id"])
 
     def _count_replies(self, chat: Chat, thread: str | None) -> None:
@@ -348,7 +347,7 @@ class Workspace:
         sent = Sent(message["ts"], chat.id, [shown], text, blocks, thread, metadata, files)
         self.sent.append(sent)
         self.statuses.pop((chat.id, thread or ""), None)
-        self._change()
+        self.change()
         return sent
 
     def ts(self) -> str:
@@ -366,16 +365,6 @@ class Workspace:
     async def wait_acknowledged(self, seconds: float = 10) -> None:
         """Returns once the bot has acknowledged everything."""
         await self.until(lambda: not self.waiting, seconds)
-
-    async def until(self, condition: Callable[[], bool], seconds: float) -> None:
-        async with asyncio.timeout(seconds):
-            while not condition():
-                await self._changed.wait()
-
-    def _change(self) -> None:
-        """Wake all who wait for something to happen; each looks for itself whether it was that."""
-        self._changed.set()
-        self._changed = asyncio.Event()
 
 
 def rich_text(text: str) -> Json:

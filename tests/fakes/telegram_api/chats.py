@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from tests.fakes.loopback import Loopback
 from tests.fakes.telegram_api.checks import Json, detected
 
 
@@ -69,10 +69,11 @@ class Sent:
         return self.texts[-1]
 
 
-class Chats:
+class Chats(Loopback):
     """The state of one bot's account. ``sent`` are the messages it took from the bot, in order."""
 
     def __init__(self, me: User) -> None:
+        super().__init__()
         self.me = me
         self.sent: list[Sent] = []
         self.waiting: list[Json] = []
@@ -91,7 +92,6 @@ class Chats:
         self._message_ids = count(1)
         self._update_ids = count(1000)
         self._query_ids = count(1)
-        self._changed = asyncio.Event()
 
     # What people do ---------------------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class Chats:
         """Queue an update, well formed or not; its id."""
         update = {"update_id": next(self._update_ids)} | update
         self.waiting.append(update)
-        self._change()
+        self.change()
         return int(update["update_id"])
 
     def add_file(self, file_id: str, data: bytes) -> None:
@@ -187,19 +187,9 @@ class Chats:
 
     async def wait_sent(self, number: int, seconds: float = 10) -> list[Sent]:
         """The messages sent, once there are ``number`` of them; raises TimeoutError after ``seconds``."""
-        await self._until(lambda: len(self.sent) >= number, seconds)
+        await self.until(lambda: len(self.sent) >= number, seconds)
         return self.sent
 
     async def wait_confirmed(self, seconds: float = 10) -> None:
         """Returns once the bot has confirmed every update."""
-        await self._until(lambda: not self.waiting, seconds)
-
-    async def _until(self, condition: Callable[[], bool], seconds: float) -> None:
-        async with asyncio.timeout(seconds):
-            while not condition():
-                await self._changed.wait()
-
-    def _change(self) -> None:
-        """Wake all who wait for something to happen; each looks for itself whether it was that."""
-        self._changed.set()
-        self._changed = asyncio.Event()
+        await self.until(lambda: not self.waiting, seconds)

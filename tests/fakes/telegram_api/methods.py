@@ -102,7 +102,7 @@ class Methods(Chats):
             raise bad("max_connections must be 1-100")
         self.webhook, self.webhook_secret, self.webhook_error = parameters["url"], secret, {}
         self._allow(parameters)
-        self._change()
+        self.change()
         return True
 
     def _delete_webhook(self, parameters: Json) -> bool:

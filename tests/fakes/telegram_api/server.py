@@ -61,9 +61,6 @@ class TelegramApi(Methods):
     def __init__(self, *, token: str = TOKEN, username: str = "limpet_bot") -> None:
         super().__init__(User(int(token.partition(":")[0]), "Limpet", username, is_bot=True))
         self.token = token
-        self.url = ""
-        """The root for ``base_url``; set by ``start``."""
-        self.port = 0
         self.calls: list[tuple[str, Json]] = []
         self.leads_to = ""
         """Where the way from the webhook's address ends on this machine, as a root: what a proxy would be set to."""
@@ -71,40 +68,10 @@ class TelegramApi(Methods):
         """The HTTP status of each update that was taken there; 0 where nobody answered."""
         self._faults: dict[str, list[Fault]] = {}
         self._poll: object = None
-        self._stopping = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._delivery: asyncio.Task[None] | None = None
 
-    # Running ----------------------------------------------------------------------------------------------------------
-
-    async def start(self, port: int = 0) -> TelegramApi:
-        """Listen on 127.0.0.1; ``port`` 0 takes a free one. After ``stop`` it may be started again with its state."""
-        app = web.Application(client_max_size=64 << 20)
-        app.router.add_route("*", "/bot{token}/{method}", self._answer)
-        app.router.add_get("/file/bot{token}/{path:.*}", self._download)
-        self._stopping = asyncio.Event()
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", port).start()
-        host, self.port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{self.port}"
-        self._delivery = asyncio.create_task(self._deliver())
-        return self
-
-    async def stop(self) -> None:
-        self._stopping.set()
-        self._change()
-        if self._delivery is not None:
-            self._delivery.cancel()
-            await asyncio.wait([self._delivery])
-        if self._runner is not None:
-            await self._runner.cleanup()
-
-    async def __aenter__(self) -> TelegramApi:
-        return await self.start()
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.stop()
+    def routes(self, router: web.UrlDispatcher) -> None:
+        router.add_route("*", "/bot{token}/{method}", self._answer)
+        router.add_get("/file/bot{token}/{path:.*}", self._download)
 
     # What a test does -------------------------------------------------------------------------------------------------
 
@@ -114,12 +81,12 @@ class TelegramApi(Methods):
 
     async def wait_called(self, method: str, number: int = 1, seconds: float = 10) -> list[Json]:
         """The parameters of every call of ``method``, once there are ``number`` of them."""
-        await self._until(lambda: len(self.called(method)) >= number, seconds)
+        await self.until(lambda: len(self.called(method)) >= number, seconds)
         return self.called(method)
 
     async def wait_delivered(self, number: int, seconds: float = 10) -> list[int]:
         """What the webhook answered, once it was called ``number`` times."""
-        await self._until(lambda: len(self.deliveries) >= number, seconds)
+        await self.until(lambda: len(self.deliveries) >= number, seconds)
         return self.deliveries
 
     def called(self, method: str) -> list[Json]:
@@ -134,11 +101,11 @@ class TelegramApi(Methods):
         method = request.match_info["method"]
         parameters = await _parameters(request)
         self.calls.append((method, parameters))
-        self._change()
+        self.change()
         faults = self._faults.get(method.lower())
         fault = faults.pop(0) if faults else Fault()
         if fault.delay and not fault.after:
-            await self._pause(fault.delay)
+            await self.pause(fault.delay)
         if not fault.after and (fault.drop or fault.status or fault.body is not None):
             return _faulty(request, fault)
         try:
@@ -150,9 +117,9 @@ class TelegramApi(Methods):
                 raise RefusalError(404, "Not Found")
         except RefusalError as refusal:
             return _refused(refusal)
-        self._change()
+        self.change()
         if fault.after:
-            await self._pause(fault.delay)
+            await self.pause(fault.delay)
             return _faulty(request, fault)
         return web.json_response({"ok": True, "result": result})
 
@@ -163,7 +130,7 @@ class TelegramApi(Methods):
         offset, limit = int(parameters.get("offset", 0)), int(parameters.get("limit", 100))
         self.waiting = [update for update in self.waiting if update["update_id"] >= offset]
         self._poll = me = object()
-        self._change()
+        self.change()
         deadline = time.monotonic() + float(parameters.get("timeout", 0))
         while not self._wanted() and self._poll is me and not self._stopping.is_set():
             left = deadline - time.monotonic()
@@ -181,7 +148,7 @@ class TelegramApi(Methods):
         unwanted = _ON_REQUEST - (self.allowed or set())
         if any(unwanted & update.keys() for update in self.waiting):
             self.waiting = [update for update in self.waiting if not unwanted & update.keys()]
-            self._change()
+            self.change()
         return self.waiting
 
     async def _download(self, request: web.Request) -> web.Response:
@@ -192,7 +159,7 @@ class TelegramApi(Methods):
 
     # The webhook ------------------------------------------------------------------------------------------------------
 
-    async def _deliver(self) -> None:
+    async def work(self) -> None:
         """Take the updates to the webhook, one after the other, each again and again until it is taken."""
         async with aiohttp.ClientSession() as session:
             while True:
@@ -209,7 +176,7 @@ class TelegramApi(Methods):
                     said = f"Wrong response from the webhook: {status}" if status else "Connection refused"
                     self.webhook_error = {"last_error_date": int(time.time()) + 1, "last_error_message": said}
                     await asyncio.sleep(_REDELIVERY_SECONDS)
-                self._change()
+                self.change()
 
     async def _delivered(self, session: aiohttp.ClientSession, update: Json) -> int:
         headers = {"X-Telegram-Bot-Api-Secret-Token": self.webhook_secret} if self.webhook_secret else {}
@@ -219,12 +186,6 @@ class TelegramApi(Methods):
                 return answer.status
         except aiohttp.ClientError:
             return 0
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than the server runs."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
 
 
 async def _parameters(request: web.Request) -> Json:
