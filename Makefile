@@ -34,10 +34,10 @@ imports: $(VENV)/test.stamp
 	$(BIN)/lint-imports
 
 pytest: $(VENV)/test.stamp $(MODELS)/smollm2.gguf $(CRABLINE)/node_modules
-	LIMPET_TEST_MODELS=$(MODELS) $(BIN)/pytest -n auto
+	LIMPET_TEST_MODELS=$(MODELS) $(BIN)/pytest -n auto --dist worksteal
 
 faults: $(VENV)/test.stamp
-	$(BIN)/pytest tests/faults -m "faults or not faults" -n auto
+	LIMPET_TEST_MODELS=$(MODELS) $(BIN)/pytest -m faults -n auto --dist worksteal
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python -m benchmarks.startup

@@ -7,7 +7,8 @@ lane happen without an await between them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import TypeAlias
 
 FIRST_RETRY_SECONDS = 1.0
@@ -92,7 +93,8 @@ class Lanes:
         self._sleep = sleep
         self._places = Places(limit, sleep) if limit is not None else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._resting: set[str] = set()
+        self._waiting: set[str] = set()
+        """Lanes that hold nothing: they can be cut off at any moment."""
         self._woken: set[str] = set()
         self._closed = False
 
@@ -108,9 +110,9 @@ class Lanes:
             await asyncio.wait(self._tasks.values())
 
     async def close(self, grace: float) -> None:
-        """Begin nothing new, give what runs ``grace`` seconds, then cancel it; a lane that rests ends at once."""
+        """Begin nothing new, give what runs ``grace`` seconds, then cancel it; a lane that only waits ends at once."""
         self._closed = True
-        for key in self._resting:
+        for key in self._waiting:
             self._tasks[key].cancel()
         running = list(self._tasks.values())
         if running and grace > 0:
@@ -136,18 +138,23 @@ class Lanes:
             del self._tasks[key]
 
     async def _rest(self, key: str, seconds: float) -> None:
-        if self._closed:
-            return
-        self._resting.add(key)
-        try:
-            await self._sleep(seconds)
-        finally:
-            self._resting.discard(key)
+        if not self._closed:
+            with self._only_waiting(key):
+                await self._sleep(seconds)
 
     async def _next(self, key: str) -> bool:
-        if not await self._ready(key):
-            return False
-        if self._places is None:
-            return await self._work(key)
-        async with self._places:
-            return await self._work(key)
+        async with AsyncExitStack() as place:
+            with self._only_waiting(key):
+                if not await self._ready(key):
+                    return False
+                if self._places is not None:
+                    await place.enter_async_context(self._places)
+            return not self._closed and await self._work(key)
+
+    @contextmanager
+    def _only_waiting(self, key: str) -> Iterator[None]:
+        self._waiting.add(key)
+        try:
+            yield
+        finally:
+            self._waiting.discard(key)

@@ -299,6 +299,7 @@ async def test_a_stop_is_heard_however_many_turns_are_running(serve: Serve, door
             await door.says(door.message("a question", sender=str(100 + number)))
         await server.arrived(turns.MOST_TURNS)
         assert await said(door, "/stop", sender="100") == [turns.STOPPED]
+        server.release()
 
 
 async def test_whoami_says_id_level_and_where_notes_go(serve: Serve, door: FakeAdapter) -> None:

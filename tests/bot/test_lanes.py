@@ -148,6 +148,34 @@ async def test_close_does_not_wait_for_a_lane_that_rests() -> None:
         await lanes.idle()
 
 
+async def test_close_does_not_wait_for_what_has_not_begun() -> None:
+    """Somebody types on, and somebody else waits for a place: both are asked again after the next start."""
+    begun, end = asyncio.Event(), asyncio.Event()
+    done: list[str] = []
+
+    async def ready(key: str) -> bool:
+        if key == "typing":
+            await asyncio.Event().wait()
+        return key not in done
+
+    async def work(key: str) -> bool:
+        begun.set()
+        await end.wait()
+        done.append(key)
+        return True
+
+    lanes = Lanes(work, ready=ready, limit=1, failed=_raise)
+    for key in ("runs", "typing", "waits"):
+        lanes.wake(key)
+    await begun.wait()
+    closing = asyncio.create_task(lanes.close(60))
+    await asyncio.sleep(0)
+    end.set()
+    async with asyncio.timeout(5):
+        await closing
+    assert done == ["runs"]
+
+
 @pytest.mark.parametrize("grace", [0.0, 5.0])
 async def test_close_cuts_off_only_what_outlasts_the_grace(grace: float) -> None:
     finished = asyncio.Event()

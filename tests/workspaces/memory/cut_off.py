@@ -1,4 +1,4 @@
-"""Does one thing to the memory again and again, each time killed one line of our code later; run as a module.
+"""Does one thing to the memory again and again, each time killed some lines of our code later; run as a module.
 
 Checks what each kill left, and exits with 1 and a traceback where that is wrong.
 """
@@ -92,7 +92,8 @@ def start(folder: Path, act: str) -> Writing:
     return write
 
 
-def main(root: Path, act: str) -> None:
+def main(root: Path, act: str, step: int) -> None:
+    """Killed at each ``step``th line."""
     os.fsync = lambda fd: None  # what a kill leaves is in the page cache anyway
     start(root / "untouched", "")
     start(root / "old", act)
@@ -100,7 +101,7 @@ def main(root: Path, act: str) -> None:
     untouched, old, new = (states(root / name) for name in ("untouched", "old", "new"))
     assert old != new
     seen = set()
-    for number in range(2_000):
+    for number in range(0, 2_000, step):
         write = start(root / str(number), act)
         child = os.fork()
         if not child:
@@ -117,4 +118,4 @@ def main(root: Path, act: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

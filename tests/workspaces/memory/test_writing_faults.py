@@ -23,9 +23,11 @@ ROUNDS = 24
 SAVES = 200
 
 
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.faults)])
 @pytest.mark.parametrize("act", ["append", "add", "update", "undo-new", "undo-delete"])
-def test_killed_at_any_line_there_is_the_old_state_or_the_new(tmp_path: Path, act: str) -> None:
-    done = subprocess.run([sys.executable, "-m", cut_off.__name__, tmp_path, act], capture_output=True, text=True)
+def test_killed_at_any_line_there_is_the_old_state_or_the_new(tmp_path: Path, act: str, step: int) -> None:
+    command = [sys.executable, "-m", cut_off.__name__, str(tmp_path), act, str(step)]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
