@@ -1,6 +1,6 @@
 """Letting people and groups in: what strangers are told, what owners are asked, and what they decide from a chat.
 
-Owners are told where they last wrote directly, with buttons that write the command for them. Nobody becomes an owner
+Owners are told, with buttons that write the command for them. Nobody becomes an owner
 from a chat. What is decided here is kept by ``people``, ``pairing`` and ``groups``; access itself is ``access``.
 """
 
@@ -17,19 +17,15 @@ from adapters.message import Address, Button, Membership, Message, Part, Sender
 from adapters.text import FormattedText
 from agents.quoting import one_line
 from bot.access import closed_to
-from bot.pairing import packed, unpacked
 from workspaces.scope import Level
 
 if TYPE_CHECKING:
     from bot.gate import Gate
     from bot.outbox import SqliteOutbox
+    from bot.owners import Owners
     from bot.pairing import Pairing, PairingRequest
-    from bot.state import State
 
 log = structlog.get_logger(__name__)
-
-MOST_BYTES = 64
-"""What a button can say (``adapters.message.Button``)."""
 
 NOT_HEARD_AGAIN = timedelta(hours=24)
 """After this owners are told of more groups."""
@@ -56,25 +52,24 @@ EVERYTHING = "I answer what is said here, all of it."
 
 
 class Admission:
-    """Over one hub's tables and doors."""
+    """Over one hub's doors."""
 
     def __init__(
         self,
-        state: State,
         adapters: Mapping[tuple[str, str], Adapter],
         *,
         gate: Gate,
         pairing: Pairing,
         outbox: SqliteOutbox,
+        owners: Owners,
     ) -> None:
-        self._state = state
+        self._owners = owners
         self._adapters = adapters
         self._gate = gate
         self._people = gate.people
         self._pairing = pairing
         self._groups = gate.groups
         self._outbox = outbox
-        self._doors: dict[tuple[str, str, str], Address] = {}
         self._groups_told = 0
         self._told_since: datetime | None = None
 
@@ -88,19 +83,7 @@ class Admission:
         await self._outbox.put(_pairing_turn(message), [Part(message.address, FormattedText(words))])
         request = await self._pairing.of(message)
         if request is not None and request.told == 1:
-            await self._tell_owners(f"asks/{request.code}", f"{_who(request)} asks to talk to me.", _choices(request))
-
-    async def owner_wrote(self, address: Address, sender: Sender) -> None:
-        """An owner wrote directly: there they can be told something."""
-        key = (address.channel, address.account, sender.id)
-        if address.channel == "terminal" or self._doors.get(key) == address:
-            return
-        async with self._state.transaction() as db:
-            await db.execute(
-                "INSERT OR REPLACE INTO owner_doors (channel, account, sender, address) VALUES (?, ?, ?, ?)",
-                (*key, packed(address)),
-            )
-        self._doors[key] = address
+            await self._owners.tell(f"asks/{request.code}", f"{_who(request)} asks to talk to me.", _choices(request))
 
     async def joined(self, event: Membership) -> None:
         """We were added to a chat, or are no longer in it."""
@@ -230,36 +213,12 @@ class Admission:
         by = one_line(event.sender.name or event.sender.id, 60)
         words = f"{by} ({address.channel}:{event.sender.id}) added me to the {address.kind} {address.chat}"
         if has_left:
-            await self._tell_owners(f"{turn}/owners", f"{words}, which I may not answer in: I left it.", ())
+            await self._owners.tell(f"{turn}/owners", f"{words}, which I may not answer in: I left it.")
             return
         answers = [Button("Answer there", f"/allow {address.account} {address.chat}")]
         if isinstance(self._adapters[address.channel, address.account], Leaver):
             answers.append(Button("Leave it", f"/deny {address.account} {address.chat}"))
-        await self._tell_owners(f"{turn}/owners", f"{words}, where I may not answer.", tuple(answers))
-
-    async def _tell_owners(self, turn: str, words: str, answers: tuple[Button, ...]) -> None:
-        """Say it to each owner who ever wrote directly and is an owner still. The commands stand there to be read."""
-        fit = all(len(button.data.encode()) <= MOST_BYTES for button in answers)
-        listed = "\n".join(f"{button.label}: {button.data}" for button in answers)
-        parts = []
-        for address, sender in await self._owners():
-            has_buttons = fit and self._adapters[address.channel, address.account].capabilities.buttons
-            text = words if has_buttons or not answers else f"{words}\n\n{listed}"
-            rows = tuple((button,) for button in answers) if has_buttons else ()
-            parts.append(Part(address, FormattedText(text), buttons=rows))
-            log.debug("owner.told", channel=address.channel, sender=sender)
-        if parts:
-            await self._outbox.put(turn, parts)
-
-    async def _owners(self) -> list[tuple[Address, str]]:
-        found = []
-        for sender, written in await self._state.rows("SELECT sender, address FROM owner_doors ORDER BY rowid"):
-            address = unpacked(written)
-            if (address.channel, address.account) not in self._adapters:
-                continue
-            if (await self._people.standing(address, Sender(sender))).level is Level.OWNER:
-                found.append((address, sender))
-        return found
+        await self._owners.tell(f"{turn}/owners", f"{words}, where I may not answer.", tuple(answers))
 
     async def _leave(self, address: Address) -> bool:
         """Whether the platform lets us."""

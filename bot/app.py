@@ -42,6 +42,7 @@ from bot.models import Chosen, model_of, prices_of, small_model_of, transcriber_
 from bot.outbox import SqliteOutbox
 from bot.outgoing import Outgoing
 from bot.overheard import Overheard
+from bot.owners import Owners
 from bot.pairing import Pairing
 from bot.queueing import Queues
 from bot.reception import Reception
@@ -139,6 +140,7 @@ class Hub:
         inbox: SqliteInbox,
         outbox: SqliteOutbox,
         turns: Turns,
+        owners: Owners,
         health: HealthBoard,
         roster: Roster,
         chosen: Mapping[str, Chosen],
@@ -154,6 +156,7 @@ class Hub:
         self._gate = gate
         self._outbox = outbox
         self._turns = turns
+        self._owners = owners
         self._health = health
         self._chosen = chosen
         self._told = told
@@ -199,7 +202,8 @@ class Hub:
                 inbox = SqliteInbox(state, outbox, owner, clock, queue=queues.of)
                 overheard = Overheard(state, clock)
                 pairing = Pairing(state, gate.people, clock=clock)
-                admission = Admission(state, by_account, gate=gate, pairing=pairing, outbox=outbox)
+                owners = Owners(state, by_account, gate.people, outbox)
+                admission = Admission(by_account, gate=gate, pairing=pairing, outbox=outbox, owners=owners)
                 turns = Turns(
                     inbox,
                     outbox,
@@ -223,6 +227,7 @@ class Hub:
                     by_account,
                     gate=gate,
                     admission=admission,
+                    owners=owners,
                     inbox=inbox,
                     outbox=outbox,
                     overheard=overheard,
@@ -237,6 +242,7 @@ class Hub:
                     inbox=inbox,
                     outbox=outbox,
                     turns=turns,
+                    owners=owners,
                     health=HealthBoard(state, adapters, clock, models.health),
                     roster=roster,
                     chosen=models.chosen,
@@ -304,6 +310,7 @@ class Hub:
             except AdapterError as error:
                 await self._health.refresh()  # whoever reads the line and asks ``limpet status`` is told why
                 log.error("channel.failed", channel=adapter.channel, account=adapter.account, reason=str(error))
+                await self._tell_owners(adapter, str(error))
                 return
             except Exception as error:  # it must not stop the others
                 again = f"started anew in {seconds:.0f} s; the log has where it was"
@@ -315,6 +322,16 @@ class Hub:
                 return
             await asyncio.sleep(seconds)
             seconds = min(2 * seconds, LONGEST_PAUSE)
+
+    async def _tell_owners(self, adapter: Adapter, reason: str) -> None:
+        """That a channel waits for a person, by the other ones; once, until it worked again in between."""
+        subject = f"channel {adapter.channel}/{adapter.account}"
+        if adapter.health.heard_at is None and not self._told.news({subject: reason}):
+            return
+        turn = f"failed/{adapter.channel}/{adapter.account}/{now().isoformat()}"
+        words = f"My channel {adapter.account} works no more: {reason}"
+        if await self._owners.tell(turn, words, but=(adapter.channel, adapter.account)):
+            self._told.keep({subject: reason})
 
     async def greet(self, agent: str | None, *, opening: bool) -> Greeting | None:
         """The word to a console: who answers there; None when there is no such agent. Opens the agent with its model.

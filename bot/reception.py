@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from bot.limits import Limits
     from bot.outbox import SqliteOutbox
     from bot.overheard import Overheard
+    from bot.owners import Owners
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +56,7 @@ class Reception:
         *,
         gate: Gate,
         admission: Admission,
+        owners: Owners,
         inbox: SqliteInbox,
         outbox: SqliteOutbox,
         overheard: Overheard,
@@ -66,6 +68,7 @@ class Reception:
         self._gate = gate
         self._people = gate.people
         self._admission = admission
+        self._owners = owners
         self._inbox = inbox
         self._outbox = outbox
         self._overheard = overheard
@@ -121,7 +124,7 @@ class Reception:
                 await self._refuse(message, refusal)
             case Decision.ALLOW:
                 if verdict.level is Level.OWNER and message.address.kind == "direct":
-                    await self._admission.owner_wrote(message.address, message.sender)
+                    await self._owners.wrote(message.address, message.sender)
                 if not await self._turns.take(message, (await self._gate.explain(message, verdict)).route.session):
                     await self._said_again(message)
             case _:
