@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from adapters.errors import AdapterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from importlib.metadata import EntryPoint
+    from pathlib import Path
 
     from pydantic import BaseModel
 
     from adapters.adapter import Adapter
+    from adapters.linking import Shown
 
 GROUP = "limpet.adapters"
 
@@ -60,14 +62,18 @@ class AdapterClass(Protocol):
     The settings may have a static ``asked(options)``: which of several secrets have to be asked for, in that order.
     It may have ``async inspect(settings, groups) -> list[Finding]``, which asks the platform about the account and the
     groups where it is to answer.
+
+    Where ``keeps_folder`` is true it keeps something between runs: it is made with ``folder=``, a folder of the
+    account's own, and so are ``check`` and ``inspect`` called. An account that a person links by their phone has
+    ``async link(settings, *, phone, show, folder) -> Identity`` instead of secrets.
     """
 
     @property
     def settings_model(self) -> type[BaseModel]: ...
 
-    def __call__(self, account: str, settings: Any) -> Adapter: ...
+    def __call__(self, account: str, settings: Any, **kept: Any) -> Adapter: ...
 
-    async def check(self, settings: Any) -> Identity:
+    async def check(self, settings: Any, **kept: Any) -> Identity:
         """Ask the platform whose the secrets are, without receiving anything. Raises ``adapters.errors``."""
 
 
@@ -101,17 +107,22 @@ def settings_model(kind: str) -> type[BaseModel]:
     return _load(kind).settings_model
 
 
-def build(kind: str, account: str, settings: BaseModel) -> Adapter:
-    """The adapter of one account; it does nothing until it is run. Raises UnknownAdapterError."""
-    return _load(kind)(account, settings)
+def build(kind: str, account: str, settings: BaseModel, folder: Path) -> Adapter:
+    """The adapter of one account; it does nothing until it is run. Raises UnknownAdapterError.
+
+    ``folder`` is where it may keep what it needs between runs; it need not be there.
+    """
+    adapter = _load(kind)
+    return adapter(account, settings, **_kept(adapter, folder))
 
 
-async def check(kind: str, settings: BaseModel) -> Identity:
+async def check(kind: str, settings: BaseModel, folder: Path) -> Identity:
     """Who the account of ``settings`` is. Raises UnknownAdapterError, AuthFailed and what else the platform says."""
-    return await _load(kind).check(settings)
+    adapter = _load(kind)
+    return await adapter.check(settings, **_kept(adapter, folder))
 
 
-async def inspect(kind: str, settings: BaseModel, groups: Sequence[str]) -> Sequence[Finding]:
+async def inspect(kind: str, settings: BaseModel, groups: Sequence[str], folder: Path) -> Sequence[Finding]:
     """What keeps the account from hearing or answering in ``groups``; none where the adapter has no eye for it.
 
     Raises as ``check`` does.
@@ -119,9 +130,30 @@ async def inspect(kind: str, settings: BaseModel, groups: Sequence[str]) -> Sequ
     adapter = _load(kind)
     look = getattr(adapter, "inspect", None)
     if look is None:
-        await adapter.check(settings)
+        await adapter.check(settings, **_kept(adapter, folder))
         return ()
-    return cast("Sequence[Finding]", await look(settings, groups))
+    return cast("Sequence[Finding]", await look(settings, groups, **_kept(adapter, folder)))
+
+
+def is_linked(kind: str) -> bool:
+    """Whether its accounts are linked by a person, and have no secrets. Raises UnknownAdapterError."""
+    return hasattr(_load(kind), "link")
+
+
+async def link(
+    kind: str, settings: BaseModel, folder: Path, *, phone: str | None, show: Callable[[Shown], None]
+) -> Identity:
+    """Link an account to us: ``show`` is called with what its person has to see, each time that it changes.
+
+    ``phone`` is its number for a code that is typed, in any writing; None for one that is photographed. Raises
+    Unreachable, and AuthFailed where it came to nothing, with the mend.
+    """
+    adapter = cast(Any, _load(kind))
+    return cast(Identity, await adapter.link(settings, phone=phone, show=show, folder=folder))
+
+
+def _kept(adapter: AdapterClass, folder: Path) -> dict[str, Any]:
+    return {"folder": folder} if getattr(adapter, "keeps_folder", False) else {}
 
 
 def _load(kind: str) -> AdapterClass:

@@ -112,6 +112,10 @@ class Home:
         """A small file with the day on which the agent last went through its notes."""
         return self._of(agent) / "curated"
 
+    def channel(self, kind: str, account: str) -> Path:
+        """What the adapter of an account keeps between runs, where it keeps something."""
+        return self.state / "channels" / portable_name(kind) / portable_name(account)
+
     def folder_index(self, name: str) -> Path:
         """The index of a folder that is no agent's."""
         return self.state / "folders" / name / "index.sqlite"

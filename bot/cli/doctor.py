@@ -28,7 +28,7 @@ def command(ctx: typer.Context, json: JsonOption = False) -> int:
     home: Home = ctx.obj
     settings = load(home)
     found = [*asyncio.run(gather(home)).findings, *asyncio.run(_looked(settings, home))]
-    refused, hints = asyncio.run(_asked(settings))
+    refused, hints = asyncio.run(_asked(settings, home))
     hints += checkup.kept(home)
     problems = list(dict.fromkeys([*found, *refused]))
     runs = checkup.versions()
@@ -68,16 +68,16 @@ def _lines(problems: Sequence[Finding], hints: Sequence[Finding], runs: Mapping[
     yield f"limpet {runs['limpet']} on Python {runs['python']}, SQLite {runs['sqlite']}, {vectors}, {runs['system']}"
 
 
-async def _asked(settings: Settings) -> tuple[list[Finding], list[Finding]]:
+async def _asked(settings: Settings, home: Home) -> tuple[list[Finding], list[Finding]]:
     """What the platforms refuse, and what else they say of each account that is on."""
     refused: list[Finding] = []
     hints: list[Finding] = []
-    async for is_refusal, finding in _told(settings):
+    async for is_refusal, finding in _told(settings, home):
         (refused if is_refusal else hints).append(finding)
     return refused, hints
 
 
-async def _told(settings: Settings) -> AsyncIterator[tuple[bool, Finding]]:
+async def _told(settings: Settings, home: Home) -> AsyncIterator[tuple[bool, Finding]]:
     from adapters import registry
     from adapters.errors import AdapterError
 
@@ -87,7 +87,8 @@ async def _told(settings: Settings) -> AsyncIterator[tuple[bool, Finding]]:
         output.note(f"{name}: asking its platform …")
         groups = [group for group in section.groups if group != "*"]
         try:
-            found = await registry.inspect(section.kind, section.options, groups)
+            folder = home.channel(section.kind, name)
+            found = await registry.inspect(section.kind, section.options, groups, folder)
         except AdapterError as error:
             yield True, Finding(f"{name}: {error}", "see: limpet channels list")
         else:

@@ -24,7 +24,7 @@ COMMANDS = (
     Entry("Talk", "demo", "see it remember and forget, offline, in a minute"),
     Entry("Set up", "init", "name, language, time zone and model, in one go"),
     Entry("Set up", "config", "check, read and change the settings", ("check", "get", "set", "unset", "path")),
-    Entry("Set up", "channels", "connect Telegram, Discord, Slack and the like", ("list", "add", "remove")),
+    Entry("Set up", "channels", "connect Telegram, Discord, Slack and the like", ("list", "add", "login", "remove")),
     Entry("Set up", "agents", "who there is; one more, with its own memory", ("list", "add", "eject")),
     Entry("Set up", "models", "the embedded model: list, pull, remove", ("list", "pull", "remove")),
     Entry("Set up", "pairing", "who may talk to the bot: let in, send away", ("list", "approve", "revoke", "deny")),

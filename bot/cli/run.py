@@ -81,7 +81,7 @@ async def _serve(settings: Settings, home: Home, record: StartRecord) -> int:
     from bot.terminal import TerminalDoor
 
     log = structlog.get_logger(__name__)
-    channels = _adapters(settings)
+    channels = _adapters(settings, home)
     findings = amiss(settings, home)
     replace(record, problems=tuple((finding.what, finding.mend) for finding in findings)).write(home)
     for finding in findings:
@@ -112,11 +112,11 @@ def _alone(settings: Settings) -> str:
     return "No channel is configured: only the terminal is served (limpet chat). Add one: limpet channels add telegram"
 
 
-def _adapters(settings: Settings) -> list[Adapter]:
+def _adapters(settings: Settings, home: Home) -> list[Adapter]:
     from adapters import registry
 
     return [
-        registry.build(section.kind, name, section.options)
+        registry.build(section.kind, name, section.options, home.channel(section.kind, name))
         for name, section in settings.channels.items()
         if section.enabled
     ]

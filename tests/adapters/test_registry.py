@@ -49,10 +49,10 @@ def _pigeon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
-def test_telegram_is_built_in() -> None:
+def test_telegram_is_built_in(tmp_path: Path) -> None:
     assert "telegram" in registry.names()
     assert registry.settings_model("telegram") is TelegramSettings
-    adapter = registry.build("telegram", "main", TelegramSettings.model_validate({"token": TOKEN}))
+    adapter = registry.build("telegram", "main", TelegramSettings.model_validate({"token": TOKEN}), tmp_path)
     assert isinstance(adapter, TelegramAdapter)
     assert (adapter.channel, adapter.account, adapter.health.state) == ("telegram", "main", "starting")
 
@@ -60,15 +60,15 @@ def test_telegram_is_built_in() -> None:
 async def test_a_token_is_checked_by_name() -> None:
     async with TelegramApi() as api:
         settings = registry.settings_model("telegram").model_validate({"token": TOKEN, "base_url": api.url})
-        identity = await registry.check("telegram", settings)
+        identity = await registry.check("telegram", settings, Path("unused"))
     assert (identity.username, identity.name) == ("limpet_bot", "Limpet")
 
 
 @pytest.mark.usefixtures("_pigeon")
-def test_a_package_adds_its_own_and_takes_over_none() -> None:
+def test_a_package_adds_its_own_and_takes_over_none(tmp_path: Path) -> None:
     assert set(registry.names()) >= {"pigeon", "telegram"}
     settings = registry.settings_model("pigeon").model_validate({"url": "http://loft"})
-    adapter = registry.build("pigeon", "home", settings)
+    adapter = registry.build("pigeon", "home", settings, tmp_path)
     assert (adapter.channel, adapter.account) == ("pigeon", "home")
     assert registry.settings_model("telegram") is TelegramSettings
 
@@ -148,9 +148,9 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
         "registry.names()\n"
         "print(heavy())\n"
         "settings = registry.settings_model('telegram').model_validate({'token': '1:x'})\n"
-        "registry.build('telegram', 'main', settings)\n"
+        "registry.build('telegram', 'main', settings, None)\n"
         "more = {'secret': 16 * 'x', 'callback_url': 'http://127.0.0.1:1/'}\n"
-        "registry.build('webhook', 'home', registry.settings_model('webhook').model_validate(more))\n"
+        "registry.build('webhook', 'home', registry.settings_model('webhook').model_validate(more), None)\n"
         "print(heavy())\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -557,7 +557,7 @@ def test_settings_keep_the_secret_and_say_what_they_are_for() -> None:
 
 async def test_the_other_end_is_tried_by_name(program: WebhookProgram) -> None:
     settings = settings_for(program)
-    identity = await registry.check("webhook", settings)
+    identity = await registry.check("webhook", settings, Path("unused"))
     assert (identity.username, identity.link) == ("", program.bot)
     assert identity.name == f"The program at 127.0.0.1:{program.port}"
     assert program.taken == []

@@ -81,7 +81,7 @@ async def test_it_is_said_again_for_another_reason_or_once_it_had_worked(
             phone.health = Health("failed", why, heard_at=phone.message("").sent_at if why == LOGGED_OUT else None)
             raise AuthFailed(why)
 
-        phone.run = run  # type: ignore[method-assign]
+        phone.run = run  # type: ignore[assignment,method-assign]
         async with running(home, door, phone):
             await door.wait_sent(number)
     assert door.sent[-1].text == f"My channel phone works no more: {reason}"

@@ -136,8 +136,8 @@ class Talk:
     async def _say_until_stored(self, text: str) -> None:
         """As a person does who is not heard: again, once somebody listens again."""
         while not self._rows("SELECT 1 FROM inbox"):
-            ended = len(self.ends)
             await self.door.ready()
+            ended = len(self.ends)
             self.door.says(text)
             while not self._rows("SELECT 1 FROM inbox") and len(self.ends) == ended:
                 await asyncio.sleep(0.01)

@@ -25,7 +25,7 @@ LATE = """
 import sys
 from adapters import registry
 model = registry.settings_model("discord")
-registry.build("discord", "main", model.model_validate({"token": "a.b.c"}))
+registry.build("discord", "main", model.model_validate({"token": "a.b.c"}), None)
 print(sorted(name for name in sys.modules if name in ("discord", "aiohttp")))
 """
 
