@@ -132,6 +132,9 @@ class Narrator(Protocol):
     def is_attended(self, address: Address, message_id: str) -> bool:
         """Whether a person who said this message sits there and can be asked something in turn."""
 
+    def is_one_screen(self, address: Address, message_id: str, other_id: str) -> bool:
+        """Whether who said the one message sees what is told of the other."""
+
     async def notice(self, address: Address, text: str) -> None:
         """One sentence that is not part of the answer, shown at once."""
 

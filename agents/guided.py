@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from agents import notebook
 from agents.budget import tokens
-from agents.events import Answered, Event, Notice, Recalled
+from agents.events import Answered, Delta, Event, Notice, Recalled, Stepped
 from agents.intent import Forget, ListNotes, Question, Remember, TakeBack, Talk, intent
 from agents.loop import Turn, run
 from agents.model import AssistantMessage, ChatMessage, Model, Request, UserMessage
@@ -63,7 +63,7 @@ async def answer(
                 yield Answered(notebook.NOT_IN_MEMORY, None)
                 return
             yield Recalled(tuple(hit.citation for hit in hits))
-            events = run(Turn(model, from_notes(words, hits), marks_cut=False))
+            events = _checked(run(Turn(model, from_notes(words, hits), marks_cut=False)), words, hits)
         case Question(text=words) | Talk(text=words):
             fitting, left_out = _within(came, model.limits.context)
             if left_out:
@@ -108,6 +108,9 @@ _EXAMPLES = (
     ),
 )
 
+_OF_EXAMPLES = frozenset({"ruth", "oslo", "locker", "gym", "tyres"})
+"""What is in an answer by the examples alone, beside their numbers."""
+
 _SECOND_PERSON = (
     (r"\bI am\b", "you are"),
     (r"\bI'm\b", "you're"),
@@ -131,6 +134,33 @@ def from_notes(question: str, hits: Sequence[Hit]) -> Request:
         max_output=MOST_OUTPUT,
         temperature=0.0,
     )
+
+
+async def _checked(
+    events: AsyncGenerator[Event, None], question: str, hits: Sequence[Hit]
+) -> AsyncGenerator[Event, None]:
+    """The answer once it is whole; where it says what is in no note, the notes in its place.
+
+    A small model that finds nothing fitting makes up a number, or takes one from the examples.
+    """
+    known = _facts("\n".join((question, *(hit.text for hit in hits))))
+    async with aclosing(events):
+        async for event in events:
+            match event:
+                case Delta():
+                    continue
+                case Stepped(message=AssistantMessage() as said) if _facts(said.text) - known:
+                    yield Stepped(AssistantMessage(notebook.quoted(hits)))
+                case Answered() if _facts(event.text) - known:
+                    yield replace(event, text=notebook.quoted(hits), model=None)
+                case _:
+                    yield event
+
+
+def _facts(text: str) -> set[str]:
+    """The numbers in ``text``, and what the examples speak of."""
+    words = set(re.findall(r"\w+", text.casefold()))
+    return {word for word in words if any(sign.isdigit() for sign in word)} | (words & _OF_EXAMPLES)
 
 
 def _sentence(hit: Hit) -> str:

@@ -80,7 +80,7 @@ async def answer(
             hits = await recall(words, memory, scope)
             if hits:
                 yield Recalled(tuple(hit.citation for hit in hits))
-                yield Answered(f"From my notes:\n\n{_quotes(hits)}", None)
+                yield Answered(quoted(hits), None)
             else:
                 yield Answered(NOT_IN_MEMORY if isinstance(wish, Question) else NO_TALK, None, complete=False)
 
@@ -149,6 +149,11 @@ async def _forgotten(wish: Forget | TakeBack, memory: Memory, scope: Scope, turn
     if not hits:
         return NOTHING_ABOUT_IT if what else NOT_JUST_NOTED, False
     return f"{STILL_THERE}\n\n{_quotes(hits)}\n\n{TAKE_OUT_LINES if scope.is_home else ASK_THE_OWNER}", False
+
+
+def quoted(hits: Sequence[Hit]) -> str:
+    """The notes as an answer."""
+    return f"From my notes:\n\n{_quotes(hits)}"
 
 
 def _quotes(hits: Sequence[Hit]) -> str:

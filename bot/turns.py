@@ -268,7 +268,7 @@ class Turns:
             if was_keeping:
                 return STOPPED
             return NOTHING_RUNS if stop.tries == 1 else NOTHING_RUNS_NOW
-        asked_at = stop.message.address.channel, stop.message.address.account
+        asked_at = stop.message.address
         item, task = self._running.get(session, (None, None))
         if task is not None and item is not None and item.turn in {one.turn for one in given_up}:
             task.cancel()
@@ -276,7 +276,9 @@ class Turns:
         for item in given_up:
             address = item.message.address
             if narrator := self._narrators.get((address.channel, address.account)):
-                told = told or (address.channel, address.account) == asked_at
+                told = told or (
+                    address == asked_at and narrator.is_one_screen(address, stop.message.id, item.message.id)
+                )
                 await narrator.fail(address, item.message.id, STOPPED, EXIT_INTERRUPTED)
         return "" if told else STOPPED
 

@@ -232,6 +232,9 @@ class TerminalAdapter:
     def is_attended(self, address: Address, message_id: str) -> bool:
         return any(client.interactive for client in self._askers(address, message_id))
 
+    def is_one_screen(self, address: Address, message_id: str, other_id: str) -> bool:
+        return any(other_id in client.asked for client in self._askers(address, message_id))
+
     async def _end(self, address: Address, frame: Done | Failure) -> None:
         askers = self._askers(address, frame.in_reply_to)
         for client in askers:

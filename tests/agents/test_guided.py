@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.budget import estimate, tokens
-from agents.events import Answered, Notice, Recalled
+from agents.events import Answered, Delta, Notice, Recalled
 from agents.guided import MOST_NOTES
 from agents.model import UserMessage
 from agents.notebook import (
@@ -67,6 +67,29 @@ async def test_a_question_gets_the_best_notes_in_a_short_prompt(make_agent: Make
     assert request.tools == ()
     assert request.temperature == 0.0
     assert tokens(request.system) + sum(map(estimate, request.messages)) < 500
+
+
+@pytest.mark.parametrize(
+    ("said", "answered"),
+    [
+        (
+            "Your locker code is 4411.",
+            QUOTED := "From my notes:\n\n- 13:00 my locker is on the 3rd floor (memory/2026-11-30.md#L1)",
+        ),
+        ("It is 1234.", QUOTED),
+        ("Your sister Ruth lives in Oslo.", QUOTED),
+        ("Your locker is on the 3rd floor.", None),
+        ("On the 3rd floor, of the 7 there are.", QUOTED),
+    ],
+)
+async def test_what_is_in_no_note_is_not_said(
+    make_agent: MakeAgent, memory: Memory, said: str, answered: str | None
+) -> None:
+    """A number that the model made up, or took from the examples: the notes are said in its place."""
+    await memory.append("my locker is on the 3rd floor", scope=Scope.home())
+    text, events = await answer(make_agent(small(said)), question("What is the code of my locker?"))
+    assert re.sub(r"#L\d+", "#L1", text) == (answered or said)
+    assert not any(isinstance(event, Delta) for event in events), "and nothing was shown of it before"
 
 
 async def test_a_secret_is_not_kept_and_that_is_said(make_agent: MakeAgent, tmp_path: Path) -> None:

@@ -27,6 +27,11 @@ class Console(FakeAdapter):
     """A door that also hears how its turns ended: ``ends`` are the ids of the messages, with what failed."""
 
     ends: list[tuple[str, str]] = field(default_factory=list)
+    elsewhere: set[str] = field(default_factory=set)
+    """Messages that were said at another screen than the rest."""
+
+    def is_one_screen(self, address: Address, message_id: str, other_id: str) -> bool:
+        return (message_id in self.elsewhere) == (other_id in self.elsewhere)
 
     def is_attended(self, address: Address, message_id: str) -> bool:
         return False
@@ -96,6 +101,16 @@ async def test_it_is_heard_where_it_was_said_and_where_it_was_asked(
             assert await console.ended(1) == [("stop", "1 parts")]
         else:
             assert await console.ended(2) == [("q", STOPPED), ("stop", "0 parts")], "the turn's end says so once"
+
+
+async def test_who_stops_it_at_another_screen_is_told_as_well(home: Home, door: FakeAdapter) -> None:
+    console = Console("terminal", "terminal", elsewhere={"stop"})
+    async with ModelServer(lambda _: Reply("never", wait=True)) as server, linked(home, door, console, server):
+        await console.says(console.message("think", sender="local", message_id="q"))
+        await server.arrived(1)
+        await console.says(console.message("/stop", sender="local", message_id="stop"))
+        assert await console.ended(2) == [("q", STOPPED), ("stop", "1 parts")]
+        assert [sent.text for sent in await console.wait_sent(1)] == [STOPPED]
 
 
 async def test_a_stop_that_a_crash_cut_off_does_not_deny_what_it_did(

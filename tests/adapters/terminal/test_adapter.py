@@ -100,6 +100,17 @@ async def test_only_a_person_at_a_prompt_can_be_asked_in_turn(path: Path, hello:
         assert not hub.adapter.is_attended(HERE, "02")
 
 
+async def test_two_consoles_are_two_screens(path: Path) -> None:
+    hello = Hello(1, interactive=True)
+    async with Hub(silent, listen=path) as hub, connected(path, hello) as one, connected(path, hello) as other:
+        for client, message in ((one, "01"), (one, "02"), (other, "03")):
+            await client.say(Say(message, "hi"))
+            assert await client.hear() == Accepted(message)
+        assert hub.adapter.is_one_screen(HERE, "01", "02")
+        assert not hub.adapter.is_one_screen(HERE, "01", "03")
+        assert not hub.adapter.is_one_screen(HERE, "04", "04")
+
+
 async def test_a_message_is_handed_on_before_it_is_confirmed(path: Path) -> None:
     stored = asyncio.Event()
     hub = Hub(listen=path)
