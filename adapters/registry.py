@@ -1,8 +1,8 @@
 """Finds adapters by the name that the configuration uses, and makes them.
 
-Discord, Slack, Telegram and the webhook are built in; any installed package adds its own by an entry point in the group
-``limpet.adapters`` that names a class such as ``WebhookAdapter``. Nothing of an adapter is imported before it is asked
-for by name.
+Discord, Slack, Telegram, WhatsApp and the webhook are built in; any installed package adds its own by an entry point in
+the group ``limpet.adapters`` that names a class such as ``WebhookAdapter``. Nothing of an adapter is imported before it
+is asked for by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ _BUILT_IN = {
     "slack": "adapters.slack:SlackAdapter",
     "telegram": "adapters.telegram:TelegramAdapter",
     "webhook": "adapters.webhook:WebhookAdapter",
+    "whatsapp": "adapters.whatsapp:WhatsAppAdapter",
 }
+
+
+_ONE_WRITING = frozenset({"discord", "slack", "telegram", "webhook"})
+"""Those whose ids are written in one way only, so that a file which names them doesn't load them."""
 
 
 class Identity(Protocol):
@@ -65,7 +70,9 @@ class AdapterClass(Protocol):
 
     Where ``keeps_folder`` is true it keeps something between runs: it is made with ``folder=``, a folder of the
     account's own, and so are ``check`` and ``inspect`` called. An account that a person links by their phone has
-    ``async link(settings, *, phone, show, folder) -> Identity`` instead of secrets.
+    ``async link(settings, *, phone, show, folder) -> Identity`` instead of secrets. Where ``is_isolated`` is true it
+    works in a process of its own. Where people write ids of senders in more than one way (a phone number), a static
+    ``canonical_id(written) -> str`` says how its events have it, and raises ValueError with the mend.
     """
 
     @property
@@ -113,7 +120,12 @@ def build(kind: str, account: str, settings: BaseModel, folder: Path) -> Adapter
     ``folder`` is where it may keep what it needs between runs; it need not be there.
     """
     adapter = _load(kind)
-    return adapter(account, settings, **_kept(adapter, folder))
+    kept = _kept(adapter, folder)
+    if getattr(adapter, "is_isolated", False):
+        from adapters.isolated.host import isolated
+
+        return isolated(_place(kind), account, settings, kept)
+    return adapter(account, settings, **kept)
 
 
 async def check(kind: str, settings: BaseModel, folder: Path) -> Identity:
@@ -133,6 +145,17 @@ async def inspect(kind: str, settings: BaseModel, groups: Sequence[str], folder:
         await adapter.check(settings, **_kept(adapter, folder))
         return ()
     return cast("Sequence[Finding]", await look(settings, groups, **_kept(adapter, folder)))
+
+
+def canonical_id(kind: str, written: str) -> str:
+    """The id of a sender in the writing of the platform's events. Raises ValueError for what can't be one."""
+    if kind in _ONE_WRITING:
+        return written
+    try:
+        found = getattr(_load(kind), "canonical_id", None)
+    except AdapterError:  # nothing of it is there, which is told of elsewhere
+        return written
+    return written if found is None else cast(str, found(written))
 
 
 def is_linked(kind: str) -> bool:
@@ -171,6 +194,11 @@ def _load(kind: str) -> AdapterClass:
             package = entry_point.dist.name if entry_point.dist else entry_point.value
             raise BrokenAdapterError(kind, package, f"{type(error).__name__}: {error}") from error
     raise UnknownAdapterError(kind, names())
+
+
+def _place(kind: str) -> str:
+    """Where the class of ``kind`` is: "package.module:Class"."""
+    return _BUILT_IN.get(kind) or _entry_points()[kind].value
 
 
 def _entry_points() -> dict[str, EntryPoint]:

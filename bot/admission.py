@@ -14,6 +14,7 @@ import structlog
 
 from adapters.adapter import Adapter, Leaver
 from adapters.message import Address, Button, Membership, Message, Part, Sender
+from adapters.registry import canonical_id
 from adapters.text import FormattedText
 from agents.quoting import one_line
 from bot.access import closed_to
@@ -206,7 +207,10 @@ class Admission:
         channel, colon, sender = first_word.partition(":")
         if not (colon and channel and sender) or channel not in {kind for kind, _ in self._adapters}:
             return None, None, USAGE.format(name=name)
-        return None, (channel, sender), ""
+        try:
+            return None, (channel, canonical_id(channel, sender)), ""
+        except ValueError as error:
+            return None, None, f"{one_line(str(error), 200)}."
 
     async def _tell_of_group(self, event: Membership, turn: str, *, has_left: bool) -> None:
         address = event.address

@@ -47,6 +47,7 @@ from bot.tables import (
     VoiceSettings,
     agent_name,
     refusal,
+    senders_canonical,
 )
 from workspaces.installation import install_extra
 from workspaces.memory.settings import MemorySettings
@@ -71,6 +72,7 @@ def _channel(section: Any, handler: Any) -> Any:
     except registry.BrokenAdapterError as error:
         context = {"message": str(error), "mend": f"update {error.package}, or uninstall it"}
         raise PydanticCustomError(UNAVAILABLE, "{message}", context) from error
+    section = senders_canonical(kind, section)
     common = ChannelSettings.model_fields.keys() - {"options"}
     parted: dict[str, Any] = {key: value for key, value in section.items() if key in common}
     parted["options"] = {key: value for key, value in section.items() if key not in common}

@@ -6,6 +6,7 @@ Each checks what it can see by itself. What they make together is ``settings``.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import time, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, get_args
@@ -69,7 +70,34 @@ def _account_id(value: str) -> str:
     if not sender or sender.startswith("@"):
         what = "is a name, and names change hands" if "@" in value else "lacks the channel"
         raise refusal(f"{value!r} {what}", 'write channel and id: "telegram:123456789"')
-    return value.strip()
+    return f"{channel}:{canonical(channel, sender)}"
+
+
+def canonical(channel: str, sender: str) -> str:
+    """The id of a sender as the events of ``channel`` have it. Raises a refusal for what can't be one."""
+    if channel == TERMINAL or sender == "*":
+        return sender
+    try:
+        return registry.canonical_id(channel, sender)
+    except ValueError as error:
+        what, _, mend = str(error).partition(": ")
+        raise refusal(what, mend or None) from error
+
+
+def senders_canonical(kind: str, section: Mapping[str, Any]) -> dict[str, Any]:
+    """``section`` of a channel with every id of a sender in the platform's own writing."""
+
+    def each(ids: Any) -> Any:
+        known = isinstance(ids, list | tuple)
+        return [canonical(kind, one) if isinstance(one, str) else one for one in ids] if known else ids
+
+    found = {key: each(value) if key in ("allow", "blocked") else value for key, value in section.items()}
+    if isinstance(chats := section.get("chats"), Mapping):
+        found["chats"] = {
+            chat: {**own, "allow": each(own["allow"])} if isinstance(own, Mapping) and "allow" in own else own
+            for chat, own in chats.items()
+        }
+    return found
 
 
 def agent_name(value: str) -> str:
@@ -267,6 +295,13 @@ class BindingSettings(Table):
     )
     thread: Id | None = Field(None, examples=["42"], description="One thread or topic of the chat.")
     sender: Id | None = Field(None, examples=["123456789"], description="One sender, by id.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sender_is_canonical(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and isinstance(data.get("sender"), str) and data.get("channel") in channel_names():
+            return {**data, "sender": canonical(data["channel"], data["sender"])}
+        return data
 
     @model_validator(mode="after")
     def _one_answers(self) -> BindingSettings:

@@ -31,6 +31,7 @@ _SECTIONS = {
     "channels": "[channels.NAME], with the settings of Telegram",
     "discord": "[channels.NAME], with the settings of Discord",
     "slack": "[channels.NAME], with the settings of Slack",
+    "whatsapp": "[channels.NAME], with the settings of WhatsApp",
     "webhook": "[channels.NAME], with the settings of a webhook",
     "chats": '[channels.NAME.chats."ID"]',
     "bindings": "[[bindings]]",
@@ -43,7 +44,7 @@ _SECTIONS = {
     "voice": "[voice]",
 }
 
-_CHANNELS = ("discord", "slack", "webhook")
+_CHANNELS = ("discord", "slack", "webhook", "whatsapp")
 """Of these only what is their own is told; of Telegram also what every channel has."""
 
 

@@ -1,7 +1,8 @@
 """neonize, which is loaded on first use, and kept from what its import does besides.
 
 It asks the system its name through a shell, sets up the logging of the whole program, and where its binary is missing
-it fetches one over the network. Nothing of that is wanted here.
+it fetches one over the network. Nothing of that is wanted here. What it logs it logs with the words that people wrote,
+unless it is told to be quiet.
 """
 
 from __future__ import annotations
@@ -12,21 +13,31 @@ import io
 import logging
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from adapters.errors import AuthFailed, MissingExtra
+from adapters.whatsapp.calls import Calls
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The modules of neonize that are used: ``events`` and ``bodies`` are protobuf, ``keys`` name messages."""
+    """The modules of neonize that are used: ``events`` and ``bodies`` are protobuf, ``keys`` name messages.
+
+    ``dispatch`` holds the event loop, ``kinds`` the number of each event, ``enums`` what calls are made with.
+    """
 
     client: ModuleType
     events: ModuleType
     bodies: ModuleType
     keys: ModuleType
+    dispatch: ModuleType
+    kinds: ModuleType
+    enums: ModuleType
+    kept: list[Any] = field(default_factory=list)
+    """What Go's threads may still call after the end: it is never let go."""
 
 
 @functools.cache
@@ -41,10 +52,13 @@ def load() -> Library:
     popen = os.popen
     os.popen = _uname  # type: ignore[assignment]  # it leaves its shells behind with open pipes
     try:
+        from neonize import events as kinds
         from neonize.aioze import client
+        from neonize.aioze import events as dispatch
         from neonize.proto import Neonize_pb2 as events
         from neonize.proto.waCommon import WACommon_pb2 as keys
         from neonize.proto.waE2E import WAWebProtobufsE2E_pb2 as bodies
+        from neonize.utils import enum as enums
     except ImportError as error:  # libmagic, which it takes from the system
         raise AuthFailed(f"neonize can't be loaded ({error}): install libmagic (Debian: libmagic1)") from error
     except (OSError, RuntimeError) as error:
@@ -52,7 +66,10 @@ def load() -> Library:
     finally:
         os.popen = popen
         root.handlers[:], root.level = handlers, level
-    return Library(client, events, bodies, keys)
+    for name in ("neonize.utils.log", "neonize.utils.ffmpeg"):  # the level of the first is Go's as well
+        logging.getLogger(name).setLevel(logging.ERROR)
+    client.async_gocode = Calls(client)  # each client takes it when it is made
+    return Library(client, events, bodies, keys, dispatch, kinds, enums)
 
 
 def _uname(_: str) -> io.StringIO:

@@ -1,11 +1,13 @@
 """A part of an answer as the message that WhatsApp takes.
 
 It is made here and not by the library, which would call whomever a number behind an ``@`` belongs to, and look up
-pages for a preview. Pure, but for the library's protobuf.
+pages for a preview. Here only those are called whom the account knows. Pure, but for the library's protobuf.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,9 @@ TEXT_LIMIT = 4000
 
 LONGEST = 65_000
 """UTF-16 code units of it with its marks, a little below what clients show."""
+
+_MENTION = re.compile(r"```.+?```|`[^`\n]+`|@\+?([1-9]\d{4,14})(?!\d)", re.DOTALL)
+"""Or code, in which nobody is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +57,38 @@ def measure(text: FormattedText) -> int:
     return utf16_length(text.plain)
 
 
-def body_of(text: str, answered: Answered | None = None) -> Any:
-    """The message that says ``text``, in answer to another, if any."""
+def with_mentions(text: str, known: Callable[[str], Jid | None]) -> tuple[str, tuple[Jid, ...]]:
+    """``text`` and whom it calls: those whom ``known`` has an address for by the number that stands behind an ``@``."""
+    called: dict[Jid, None] = {}
+
+    def named(found: re.Match[str]) -> str:
+        jid = known(found[1]) if found[1] else None
+        if jid is None:
+            return found[0]
+        called[jid] = None
+        return f"@{jid.user}"
+
+    return _MENTION.sub(named, text), tuple(called)
+
+
+def context_of(answered: Answered | None, mentioned: Sequence[Jid] = ()) -> Any | None:
+    """What a message answers, and whom it calls; None where it does neither."""
+    if answered is None and not mentioned:
+        return None
     bodies = load().bodies
-    if answered is None:
+    context = bodies.ContextInfo(mentionedJID=[str(jid) for jid in mentioned])
+    if answered is not None:
+        context.stanzaID = answered.message
+        context.participant = str(answered.author)
+        context.quotedMessage.conversation = answered.text
+    return context
+
+
+def body_of(text: str, context: Any | None = None) -> Any:
+    """The message that says ``text``."""
+    bodies = load().bodies
+    if context is None:
         return bodies.Message(conversation=text)
-    context = bodies.ContextInfo(
-        stanzaID=answered.message,
-        participant=str(answered.author),
-        quotedMessage=bodies.Message(conversation=answered.text),
-    )
     return bodies.Message(extendedTextMessage=bodies.ExtendedTextMessage(text=text, contextInfo=context))
 
 
@@ -86,3 +113,11 @@ def reaction_of(emoji: str, chat: Jid, message: str, author: Jid | None, now_ms:
     key = library.keys.MessageKey(fromMe=False, ID=message, remoteJID=str(chat), participant=by)
     reaction = library.bodies.ReactionMessage(key=key, text=emoji, senderTimestampMS=now_ms)
     return library.bodies.Message(reactionMessage=reaction)
+
+
+def revoke_of(chat: Jid, message: str) -> Any:
+    """The message that takes back ``message``, an own one."""
+    library = load()
+    key = library.keys.MessageKey(fromMe=True, ID=message, remoteJID=str(chat))
+    change = library.bodies.ProtocolMessage(key=key, type=library.bodies.ProtocolMessage.REVOKE)
+    return library.bodies.Message(protocolMessage=change)

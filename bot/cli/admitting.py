@@ -35,7 +35,19 @@ def account_of(who: str) -> tuple[str, str]:
         raise UsageError(f"{who!r} is no account", 'write channel and id: "telegram:123456789"')
     if channel not in channel_names():
         raise UsageError(f"{who!r} names no channel", did_you_mean(channel, channel_names()))
-    return channel, sender
+    return channel, sender_of(channel, sender)
+
+
+def sender_of(channel: str, written: str) -> str:
+    """The id of a sender as the channel's events have it. Raises UsageError for what can't be one."""
+    from adapters.registry import canonical_id
+    from bot.tables import TERMINAL
+
+    try:
+        return written if channel == TERMINAL else canonical_id(channel, written)
+    except ValueError as error:
+        what, _, mend = str(error).partition(": ")
+        raise UsageError(what, mend or None) from error
 
 
 def group_of(text: str, home: Home) -> tuple[str, str, str]:

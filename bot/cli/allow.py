@@ -46,6 +46,7 @@ def command(
     if member and owner:
         raise UsageError("--member and --owner exclude each other", "say one of them")
     channel, sender = account_of(who)
+    who = f"{channel}:{sender}"
     policies = {name: its.policy for name, its in load(home).channels.items() if its.kind == channel}
     if closed := closed_to(channel, sender, policies):
         what, _, mend = closed.partition(": ")

@@ -34,6 +34,7 @@ def command(ctx: typer.Context, who: WhoArgument = None, group: GroupOption = No
         return
     assert who is not None
     channel, sender = account_of(who)
+    who = f"{channel}:{sender}"
     if who in settings.owners:
         output.fail(f"{who} is an owner by the settings", f"take it out of owners first: {home.config}")
     people(home, lambda table: table.block(channel, sender, ""))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bot.cli import output
+from bot.cli.admitting import sender_of
 from bot.cli.options import JsonOption
 from bot.errors import UsageError
 
@@ -47,6 +48,7 @@ def explain(
     home: Home = ctx.obj
     settings = load(home)
     _check(settings, channel, account)
+    sender = sender_of(channel, sender)
     name = account or _account(settings, channel)
     kind: Kind = "group" if group or thread or space else "direct"
     address = Address(channel, name, chat or sender, kind, space, parent, thread)

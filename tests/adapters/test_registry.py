@@ -127,9 +127,9 @@ def test_a_package_that_can_not_be_imported_says_which_and_why(tmp_path: Path, m
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        ("telegrm", "Did you mean 'telegram'? Known: discord, slack, telegram, webhook"),
-        ("", "Known: discord, slack, telegram, webhook"),
-        ("x", "Known: discord, slack, telegram, webhook"),
+        ("telegrm", "Did you mean 'telegram'? Known: discord, slack, telegram, webhook, whatsapp"),
+        ("", "Known: discord, slack, telegram, webhook, whatsapp"),
+        ("x", "Known: discord, slack, telegram, webhook, whatsapp"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_known_ones(kind: str, says: str) -> None:

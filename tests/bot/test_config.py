@@ -499,3 +499,34 @@ def test_the_models_table_is_open_to_names_only() -> None:
     assert ModelsSettings.model_validate({"fast": {"model": "a/b"}}).named()["fast"].model == "a/b"
     assert is_secret(("models", "fast", "api_key"), EVERYTHING)
     assert not is_secret(("models", "fast", "model"), EVERYTHING)
+
+
+def test_ids_that_have_several_writings_are_read_in_all_of_them(tmp_path: Path) -> None:
+    """A phone number, wherever a sender is named."""
+    home = Home(tmp_path)
+    home.config.write_text(
+        'owners = ["whatsapp:+1 (555) 000-1234"]\n\n'
+        '[identities]\nann = ["whatsapp:001 555 0001235", "telegram:7"]\n\n'
+        '[channels.whatsapp]\ndirect = "allowlist"\nallow = ["+1-555-0001236", "100000000000002@lid"]\n'
+        'blocked = ["1555 0001237"]\n\n'
+        '[channels.whatsapp.chats."120363000000000001@g.us"]\nallow = ["+1 555 0001238"]\n\n'
+        '[[bindings]]\nagent = "main"\nchannel = "whatsapp"\nsender = "+1 555 0001239"\n',
+        encoding="utf-8",
+    )
+    settings = load(home, {})
+    assert settings.owners == ("whatsapp:+15550001234",)
+    assert settings.identities["ann"] == ("whatsapp:+15550001235", "telegram:7")
+    section = settings.channels["whatsapp"]
+    assert (section.allow, section.blocked) == (("+15550001236", "100000000000002@lid"), ("+15550001237",))
+    assert section.chats["120363000000000001@g.us"].allow == ("+15550001238",)
+    assert settings.bindings[0].sender == "+15550001239"
+
+
+@pytest.mark.parametrize(
+    "line", ['owners = ["whatsapp:ann"]', '[channels.whatsapp]\ndirect = "allowlist"\nallow = ["0151 12"]']
+)
+def test_what_is_no_phone_number_is_refused_with_the_mend(tmp_path: Path, line: str) -> None:
+    home = Home(tmp_path)
+    home.config.write_text(line, encoding="utf-8")
+    with pytest.raises(ConfigError, match="no phone number — write it with its country code, such as"):
+        load(home, {})

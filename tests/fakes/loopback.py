@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,6 +28,8 @@ class Loopback(ABC):
 
     most_bytes: ClassVar[int] = 64 << 20
     """Of the body of a request."""
+    context: ssl.SSLContext | None = None
+    """Of TLS; None for none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +61,7 @@ class Loopback(ABC):
         self._stopping = asyncio.Event()
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=self.context).start()
         self.port = self._runner.addresses[0][1]
         self._working = asyncio.create_task(self.work())
         return self

@@ -41,8 +41,16 @@ def _read(given: dict[str, Json]) -> Json:
 
 
 def _bodies(given: dict[str, Json]) -> list[Any]:
-    """``given`` has a ``markdown`` and may have ``reply_to``, ``question``, ``buttons`` and a ``verb``."""
+    """``given`` has a ``markdown`` and may have ``reply_to``, ``question``, ``buttons``, a ``verb``, and the numbers of
+    people that are ``known``, by the LID of each.
+    """
     chat = Jid(ANN["lid"], "lid")
+    if given.get("verb") == "erase":
+        return [outbound.revoke_of(chat, "3EB0")]
+    if given.get("verb") == "react":
+        by = Jid.parse(given["by"]) if "by" in given else None
+        return [outbound.reaction_of(given["emoji"], chat, "3A5", by, 1_796_040_000_000)]
+    numbers = {phone: Jid(lid, "lid") for lid, phone in given.get("known", {}).items()}
     address = Address("whatsapp", "main", chat.id, "direct")
     buttons = tuple(tuple(Button(*button) for button in row) for row in given.get("buttons", []))
     pieces = split(parse(given["markdown"]), outbound.TEXT_LIMIT, outbound.measure)
@@ -53,5 +61,6 @@ def _bodies(given: dict[str, Json]) -> list[Any]:
     found = []
     for part in parts:
         answered = outbound.Answered(part.reply_to, chat, part.question) if part.reply_to else None
-        found.append(outbound.body_of(outbound.text_of(part), answered))
+        text, called = outbound.with_mentions(outbound.text_of(part), numbers.get)
+        found.append(outbound.body_of(text, outbound.context_of(answered, called)))
     return found

@@ -154,3 +154,90 @@ async def test_the_library_takes_it_in_the_place_of_its_own_dispatch(tmp_path: A
     client.event.execute = Bridge(asyncio.get_running_loop(), take, never).execute
     await ended(calls(client.event.execute, "one"))
     assert stored == ["one"]
+
+
+# The journal ----------------------------------------------------------------------------------------------------------
+
+
+class Journal:
+    """What is in it, and what was done with it, in order."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, bytes] = {}
+        self.log: list[str] = []
+
+    def keep(self, kind: int, data: bytes) -> int:
+        number = len(self.log)
+        self.kept[number] = data
+        self.log.append(f"keep {text_of(kind, data)}")
+        return number
+
+    def done(self, number: int) -> None:
+        self.log.append(f"done {text_of(MESSAGE, self.kept.pop(number))}")
+
+
+async def test_what_is_said_is_noted_before_the_event_loop_sees_it_and_until_it_is_stored() -> None:
+    """G-DLV-07, G-DLV-21: a kill between the two loses nothing."""
+    journal = Journal()
+
+    async def take(kind: int, data: bytes) -> None:
+        journal.log.append(f"take {text_of(kind, data)}")
+        if len(journal.log) < 4:
+            raise OSError("disk full")
+
+    loop = asyncio.get_running_loop()
+    bridge = Bridge(loop, take, lambda _: None, 0.001, journal, frozenset({MESSAGE}))
+    await ended(calls(bridge.execute, "one", "two"))
+    assert journal.log == [
+        "keep one",
+        "take one",
+        "take one",
+        "take one",
+        "done one",
+        "keep two",
+        "take two",
+        "done two",
+    ]
+
+
+async def test_after_an_end_what_is_said_is_noted_and_goes_no_further() -> None:
+    journal, begun = Journal(), asyncio.Event()
+
+    async def take(kind: int, data: bytes) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    bridge = Bridge(asyncio.get_running_loop(), take, never, 0.001, journal, frozenset({MESSAGE}))
+    thread = calls(bridge.execute, "one", "two")
+    await asyncio.wait_for(begun.wait(), 10)
+    bridge.close()
+    await ended(thread)
+    assert journal.log == ["keep one", "keep two"]
+
+
+async def test_other_kinds_are_not_noted() -> None:
+    journal = Journal()
+
+    async def take(kind: int, data: bytes) -> None:
+        assert kind == MESSAGE
+
+    bridge = Bridge(asyncio.get_running_loop(), take, never, 0.001, journal, frozenset({3}))
+    await ended(calls(bridge.execute, "one"))
+    assert journal.log == []
+
+
+async def test_a_journal_that_fails_loses_nothing() -> None:
+    stored: list[str] = []
+    told: list[Exception] = []
+
+    class Broken(Journal):
+        def keep(self, kind: int, data: bytes) -> int:
+            raise OSError("disk full")
+
+    async def take(kind: int, data: bytes) -> None:
+        stored.append(text_of(kind, data))
+
+    bridge = Bridge(asyncio.get_running_loop(), take, told.append, 0.001, Broken(), frozenset({MESSAGE}))
+    await ended(calls(bridge.execute, "one"))
+    assert stored == ["one"]
+    assert len(told) == 1

@@ -83,3 +83,18 @@ def test_an_owner_of_the_settings_is_not_blocked(limpet: Limpet) -> None:
     assert refused.code == 1
     assert "take it out of owners" in refused.err
     assert limpet(*ASK, "--json").data["route"]["level"] == "owner"
+
+
+def test_a_phone_number_is_one_account_in_any_writing(limpet: Limpet) -> None:
+    """What was let in is blocked and explained by another writing of the same number."""
+    limpet.settings("[channels.whatsapp]\n")
+    assert limpet("allow", "whatsapp:+1 (555) 000-1234", "--member").out == "whatsapp:+15550001234 is a member now.\n"
+    explained = limpet("route", "explain", "--channel", "whatsapp", "--sender", "001555 0001234")
+    assert "known as member" in explained.out
+    assert limpet("deny", "whatsapp:1-555-000-1234").code == 0
+    assert "is blocked" in limpet("route", "explain", "--channel", "whatsapp", "--sender", "+15550001234").out
+    refused = limpet("allow", "whatsapp:ann")
+    assert (refused.code, refused.err) == (
+        2,
+        "limpet: 'ann' is no phone number — write it with its country code, such as +15550001234\n",
+    )

@@ -1,0 +1,83 @@
+"""What one account knows again after a restart: durable, bounded, and for any thread."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from adapters.message import Button
+from adapters.whatsapp.heard import Heard, Said
+from adapters.whatsapp.identity import Jid
+from adapters.whatsapp.notebook import Notebook, Sent
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+BUTTONS = (Button("Yes", "approve 1"), Button("No é", "deny 1"))
+
+
+def test_it_is_all_there_again(tmp_path: Path) -> None:
+    first = Notebook(tmp_path)
+    numbers = [first.keep(17, data) for data in (b"one", b"\x00two", b"")]
+    first.done(numbers[0])
+    first.note_sent("a", "1", NOW, BUTTONS)
+    first.note_sent("a", "2", NOW + timedelta(seconds=1))
+    first.note_sent("a", "3", NOW)
+    first.note_gone("a", "3")
+    first.note_writer("a")
+    first.note_writer("a")
+    first.close()
+    second = Notebook(tmp_path)
+    assert second.left() == [(numbers[1], 17, b"\x00two"), (numbers[2], 17, b"")]
+    assert second.sent() == [Sent("a", "1", NOW, BUTTONS), Sent("a", "2", NOW + timedelta(seconds=1))]
+    assert second.writers() == {"a"}
+    assert second.keep(17, b"later") > numbers[2]
+    second.close()
+
+
+def test_what_was_sent_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapters.whatsapp.notebook._MOST", 3)
+    notebook = Notebook(tmp_path)
+    for number in range(6):
+        notebook.note_sent("a", str(number), NOW + timedelta(seconds=number))
+    assert [sent.message for sent in notebook.sent()] == ["3", "4", "5"]
+    notebook.close()
+
+
+def test_many_threads_may_write_at_once(tmp_path: Path) -> None:
+    notebook = Notebook(tmp_path)
+
+    def write() -> None:
+        for _ in range(20):
+            notebook.done(notebook.keep(17, b"x"))
+        notebook.keep(17, b"left")
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [data for _, _, data in notebook.left()] == [b"left"] * 4
+    notebook.close()
+
+
+def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").touch()
+    (tmp_path / "notebook.db").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="notebook"):
+        Notebook(tmp_path)
+
+
+def test_what_was_heard_is_bounded() -> None:
+    heard, chat = Heard(), Jid("120363000000000001", "g.us")
+    for number in range(3000):
+        author = Jid(str(100000 + number % 2), "lid")
+        heard.note("chat", str(number), Said(chat, author, "x" * 1000), is_own=False)
+    assert heard.said("chat", "0") is None
+    assert heard.said("chat", "2999") == Said(chat, Jid("100001", "lid"), "x" * 200)
+    unread = heard.take_unread("chat")
+    assert [len(one.messages) for one in unread] == [25, 25]
+    assert heard.take_unread("chat") == []
+    heard.note("chat", "own", Said(chat, Jid("1", "lid"), "by another device of the account"), is_own=True)
+    assert heard.take_unread("chat") == [], "WhatsApp knows that it was read"
