@@ -13,13 +13,7 @@ COPY workspaces workspaces
 RUN pip install --no-deps --no-build-isolation .
 
 FROM python:3.13-slim
-# libmagic1 is what the WhatsApp library needs to import. Debian keeps no old versions of it: a pin would break the build
-# at the next update.
-# hadolint ignore=DL3008
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends libmagic1 \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin limpet \
+RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin limpet \
     && install --directory --owner=limpet --group=limpet --mode=0700 /data
 COPY --from=build /opt/limpet /opt/limpet
 ENV PATH=/opt/limpet/bin:$PATH LIMPET_HOME=/data PYTHONUNBUFFERED=1

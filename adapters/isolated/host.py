@@ -99,7 +99,8 @@ def isolated(
     """The adapter ``place`` ("package.module:Class") of an account, at work in a process of its own.
 
     It can what that one can: it has the methods of those optional protocols that the class has. ``options`` are further
-    arguments of the class. Raises ValueError for a ``Narrator``, whose people sit at this very terminal.
+    arguments of the class. Lines that its ``chatter`` names, where it has one, are not logged. Raises ValueError for a
+    ``Narrator``, whose people sit at this very terminal.
     """
     local = cast(Adapter, pkgutil.resolve_name(place)(account, settings, **options or {}))
     if isinstance(local, Narrator):
@@ -328,7 +329,8 @@ class Isolated:
     def _hidden(self, text: str) -> str:
         for secret in filter(None, self._secrets):
             text = text.replace(secret, "***")
-        return text
+        chatter: tuple[str, ...] = getattr(self._local, "chatter", ())
+        return "\n".join(line for line in text.splitlines() if line not in chatter) if chatter else text
 
 
 class _Reacting(Isolated):

@@ -71,7 +71,7 @@ class _Asked:
 class Life:
     """``hear`` is given the events, what becomes of them, and each new health; it may raise FrameError.
 
-    ``hide`` takes the secrets out of what is logged.
+    ``hide`` takes out of what is logged the secrets, and what is not worth a line.
     """
 
     def __init__(
@@ -292,12 +292,13 @@ class Life:
             dropped = 0
             with suppress(TimeoutError):
                 async with asyncio.timeout(_BURST_SECONDS):
-                    while more := await output.read(_BURST_LIMIT):
+                    while rest := await output.read(_BURST_LIMIT):
                         room = _BURST_LIMIT - len(burst)
-                        burst += more[:room]
-                        dropped += len(more[room:])
-            text = self._hide(burst.decode("utf-8", "replace")).rstrip()
-            log.warning("%s: its process wrote:\n%s%s", self._name, text, f"\n({dropped} bytes more)" * bool(dropped))
+                        burst += rest[:room]
+                        dropped += len(rest[room:])
+            if text := self._hide(burst.decode("utf-8", "replace")).rstrip():
+                more = f"\n({dropped} bytes more)" * bool(dropped)
+                log.warning("%s: its process wrote:\n%s%s", self._name, text, more)
 
     def _log(self, line: Log) -> None:
         """Under the logger of that name, or of what is above it: none is made by what a process says."""

@@ -48,6 +48,9 @@ CAPTION_LIMIT = 1000
 _EDITABLE = timedelta(minutes=14)
 """WhatsApp lets a message be changed for 15 minutes, and says nothing to who comes too late."""
 
+_CATCH_UP_SECONDS = 30.0
+"""How long a message waits for what was written while we were away."""
+
 _GRACE = timedelta(minutes=2)
 """What clocks may differ by."""
 
@@ -88,6 +91,7 @@ class WhatsAppAdapter:
     settings_model = WhatsAppSettings
     keeps_folder = True
     is_isolated = True
+    chatter = ("Press Ctrl+C to exit", "Login event: success")
     check = staticmethod(check_link)
     inspect = staticmethod(inspect)
     link = staticmethod(link)
@@ -122,6 +126,8 @@ class WhatsAppAdapter:
         self._memory: _Memory | None = None
         self._me: frozenset[Jid] = frozenset()
         self._client: Client | None = None
+        self._is_connected = False
+        self._caught_up = asyncio.Event()
         self._marking: set[asyncio.Task[None]] = set()
 
     async def run(self, accept: Accept) -> None:
@@ -129,7 +135,14 @@ class WhatsAppAdapter:
         rounds = Rounds(f"whatsapp/{self.account}", self._times, self._report)
         try:
             memory = await asyncio.to_thread(self._remember)
-            ends = Ends(self._folder, self._settings, memory.notebook, lambda me: self._begin(me, accept), self._opened)
+            ends = Ends(
+                self._folder,
+                self._settings,
+                memory.notebook,
+                lambda me: self._begin(me, accept),
+                self._opened,
+                self._is_caught_up,
+            )
             await rounds.keep(lambda: Line(ends, rounds).hold())
         except AuthFailed as error:
             told = session.named(error, self.account)
@@ -172,11 +185,19 @@ class WhatsAppAdapter:
     def _opened(self, client: Client | None) -> None:
         self._client = client
 
+    def _is_caught_up(self, is_so: bool | None) -> None:
+        self._is_connected = is_so is not None
+        if is_so:
+            self._caught_up.set()
+        else:
+            self._caught_up.clear()
+
     # Sending ----------------------------------------------------------------------------------------------------------
 
     async def send(self, part: Part, key: str) -> Receipt:  # noqa: ARG002  # the library gives messages ids of its own
         """Send ``part`` once. Where the answer is lost nobody can find out whether it arrived."""
-        chat, client, memory = self._chat(part.address), self._connected(), self._remember()
+        chat, memory = self._chat(part.address), self._remember()
+        client = await self._writing()
         self._check_may_write(part.address, memory)
         text = outbound.text_of(part) if part.text or part.buttons or not part.files else ""
         upload = await self._upload(part, text)
@@ -213,7 +234,7 @@ class WhatsAppAdapter:
             raise Rejected("messages are not changed in WhatsApp, unless stream_edits is set")
         if part.files:
             raise Rejected("the words below a file stay as they are in WhatsApp")
-        chat, client, ours = self._chat(part.address), self._connected(), self._remember().ours
+        chat, client, ours = self._chat(part.address), await self._writing(), self._remember().ours
         text, place = outbound.text_of(part), (part.address.chat, message_id)
         sent_at = ours.sent_at(*place)
         if sent_at is None:
@@ -238,6 +259,21 @@ class WhatsAppAdapter:
         if self._client is None:
             raise Unreachable("there is no connection to WhatsApp")
         return self._client
+
+    async def _writing(self) -> Client:
+        """The client, once all that was written meanwhile has come.
+
+        Who writes while it reads uses a key twice now and then, and that message is lost without a word.
+        """
+        client = self._connected()
+        if not self._is_connected:
+            raise Unreachable("there is no connection to WhatsApp")
+        try:
+            async with asyncio.timeout(_CATCH_UP_SECONDS):
+                await self._caught_up.wait()
+        except TimeoutError:
+            raise Unreachable("WhatsApp still brings what was written meanwhile") from None
+        return client
 
     def _check_may_write(self, address: Address, memory: _Memory) -> None:
         """Raises Rejected for a person who never wrote: an account is banned for that."""

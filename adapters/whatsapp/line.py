@@ -30,12 +30,16 @@ _BEAT_SECONDS = 30.0
 _PATIENCE_SECONDS = 120.0
 """How long the library may take to make a connection, the first time or again."""
 
+_CATCH_UP_SECONDS = 20.0
+"""Where WhatsApp doesn't say that all of it has come."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ends:
     """What a line has at its ends: ``folder`` is the account's own, ``begin`` reads for the account that is linked.
 
-    ``opened`` is told of each client, None once it is gone.
+    ``opened`` is told of each client, None once it is gone, and ``caught_up`` whether all has come that was written
+    meanwhile; None while there is no connection.
     """
 
     folder: Path
@@ -43,6 +47,7 @@ class Ends:
     notebook: Notebook
     begin: Callable[[BotIdentity], Intake]
     opened: Callable[[Client | None], None]
+    caught_up: Callable[[bool | None], None]
 
 
 class Line:
@@ -57,6 +62,7 @@ class Line:
         self._client: Client | None = None
         self._intake: Intake | None = None
         self._me: BotIdentity | None = None
+        self._catching_up: asyncio.TimerHandle | None = None
 
     async def hold(self) -> None:
         """Until it breaks for good: raises ``adapters.errors``, or StoreError."""
@@ -73,6 +79,7 @@ class Line:
             await self._watch(running)
         finally:
             ends.opened(None)
+            self._behind(ends=True)
             self._ended.cancel()
             await asyncio.shield(asyncio.ensure_future(client.stop()))
 
@@ -119,18 +126,34 @@ class Line:
         if trouble is not None:
             self._end(trouble)
         elif kind == "Connected":
+            self._behind()
             await self._look_again()
             self._well()
         elif kind == "KeepAliveRestored":
             self._well()
         elif kind in ("Disconnected", "StreamError"):
+            self._behind(ends=True)
             self._lost(Unreachable(states.LOST))
         elif kind == "KeepAliveTimeout":
             self._lost(Unreachable(states.SILENT))
         elif kind == "OfflineSyncCompleted":
             self._intake.summed_up()
+            self._caught_up()
         elif kind == "UndecryptableMessage":
             log.warning("%s: a message could not be decrypted: its sender is asked for it again", self._rounds.name)
+
+    def _behind(self, *, ends: bool = False) -> None:
+        """Something may have been written meanwhile. ``ends``: nothing will come before there is a connection again."""
+        if self._catching_up is not None:
+            self._catching_up.cancel()
+        self._ends.caught_up(None if ends else False)
+        self._catching_up = None if ends else self._loop.call_later(_CATCH_UP_SECONDS, self._caught_up)
+
+    def _caught_up(self) -> None:
+        if self._catching_up is not None:
+            self._catching_up.cancel()
+            self._catching_up = None
+            self._ends.caught_up(True)
 
     async def _look_again(self) -> None:
         """Who we are, if that was not all known when the account was linked."""

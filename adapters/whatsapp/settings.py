@@ -71,7 +71,8 @@ class BotIdentity:
 
     @property
     def username(self) -> str:
-        return self.id
+        """People have none in WhatsApp."""
+        return ""
 
     @property
     def link(self) -> str:

@@ -33,7 +33,7 @@ def linked(home: Home, name: str, changes: Mapping[Key, Any], phone: str | None)
     draft = drafted(home, name, changes, {})
     section = draft.settings.channels[name]
     folder = home.channel(section.kind, name)
-    with _screen(folder / "link.png") as screen:
+    with _screen(folder / "link.png") as screen, _alone():
         try:
             link = registry.link(section.kind, section.options, folder, phone=phone, show=screen.show)
             return draft, asyncio.run(link)
@@ -51,6 +51,28 @@ def _screen(picture: Path) -> Iterator[_Screen]:
         yield screen
     finally:
         picture.unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """What libraries write by themselves meanwhile, past Python, is not seen: stdout is for the result."""
+    if sys.stderr is not sys.__stderr__:  # somebody reads along within this process
+        yield
+        return
+    seen, real = os.dup(1), os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    sys.stderr = os.fdopen(real, "w", buffering=1)
+    try:
+        yield
+    finally:
+        os.dup2(seen, 1)
+        os.dup2(real, 2)
+        sys.stderr.close()
+        sys.stderr = sys.__stderr__
+        os.close(seen)
+        os.close(nowhere)
 
 
 class _Screen:

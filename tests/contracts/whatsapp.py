@@ -34,6 +34,7 @@ class WhatsAppHarness:
         self._seam = Seam()
         self._folder = tempfile.TemporaryDirectory()
         self._newest = ""
+        self._opened: Adapter | None = None
 
     async def start(self) -> None:
         await self._seam.start()
@@ -52,7 +53,8 @@ class WhatsAppHarness:
         settings = WhatsAppSettings(
             proxy_url=self._seam.proxy_url, write_first=True, stream_edits=True, messages_a_minute=120
         )
-        return WhatsAppAdapter("main", settings, self._path, sleep=lambda _: asyncio.sleep(0))
+        self._opened = WhatsAppAdapter("main", settings, self._path, sleep=lambda _: asyncio.sleep(0))
+        return self._opened
 
     async def ready(self, adapter: Adapter) -> Address:
         async with asyncio.timeout(10):
@@ -111,4 +113,7 @@ class WhatsAppHarness:
         self._seam.vanish()
 
     async def reappear(self) -> None:
+        """The library finds it again by itself: until it has, nothing is sent."""
+        assert self._opened is not None
         self._seam.reappear()
+        await self.ready(self._opened)

@@ -110,6 +110,7 @@ class Puppet:
 
     settings_model = PuppetSettings
     channel = "puppet"
+    chatter = ("Press any key",)
 
     def __init__(self, account: str, settings: PuppetSettings, *, folder: Path) -> None:
         self.account = account
@@ -181,6 +182,7 @@ class Puppet:
                 threading.Thread(target=os.abort).start()
                 await self._wait()
             case "panic":
+                os.write(2, b"Press any key\n")
                 os.write(2, (PANIC + self.settings.token.get_secret_value() + "\n").encode())
                 os._exit(2)
             case "raw":

@@ -17,10 +17,15 @@ before = (logging.getLogger().handlers[:], logging.getLogger().level)
 from adapters.whatsapp.library import load
 load()
 assert (logging.getLogger().handlers[:], logging.getLogger().level) == before
+
+import sys
+assert not {"PIL", "httpx", "linkpreview", "magic", "phonenumbers", "requests"} & set(sys.modules)
+import httpx
+httpx.Client
 """
 
 
-def test_it_leaves_the_logging_alone_and_warns_of_nothing() -> None:
+def test_it_leaves_all_else_alone_and_warns_of_nothing() -> None:
     done = subprocess.run([sys.executable, "-W", "error", "-c", _LOAD], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

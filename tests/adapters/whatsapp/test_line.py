@@ -493,3 +493,25 @@ async def test_nothing_that_a_person_said_is_logged(
             await until(lambda: "after it" in [message.text for message in received.of(Message)])
     assert "a secret" not in caplog.text
     assert "could not be decrypted" in caplog.text
+
+
+async def test_nothing_is_written_before_all_that_was_written_meanwhile_has_come(seam: Seam, opened: Open) -> None:
+    """Who writes while it reads uses a key twice now and then, and what it wrote is lost without a word."""
+    received, adapter = Received(), opened(write_first=True)
+    async with running(adapter, received.accept):
+        await until(connected(adapter))
+        await adapter.send(part(), "1")
+        seam.report("Disconnected", event({"status": True}, "Disconnected"))
+        await until(lambda: adapter.health.state == "retrying")
+        with pytest.raises(Unreachable, match="no connection"):
+            await adapter.send(part(), "2")
+        seam.report("Connected", event({"status": True}, "Connected"))
+        await until(connected(adapter))
+        sending = asyncio.create_task(adapter.send(part(), "2"))
+        seam.reports_message({"conversation": "are you there?"})
+        await until(lambda: received.texts == ["are you there?"])
+        assert not sending.done()
+        assert len(seam.sent) == 1
+        seam.report("OfflineSyncCompleted", event({"Count": 1}, "OfflineSyncCompleted"))
+        await sending
+        assert len(seam.sent) == 2
