@@ -51,6 +51,15 @@ class Sender:
     is_bot: bool = False
     is_shared: bool = False
 
+    @property
+    def ids(self) -> frozenset[str]:
+        """All ids of the person."""
+        return frozenset((self.id, *self.aliases))
+
+    def is_person_of(self, other: Sender) -> bool:
+        """Whether the two are one person on one platform."""
+        return not self.ids.isdisjoint(other.ids)
+
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
@@ -128,11 +137,15 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """A message was taken back; ``id`` is the message's own."""
+    """A message was taken back; ``id`` is the message's own.
+
+    ``sender`` did it; None where the platform sees to it that only those do who may.
+    """
 
     id: str
     address: Address
     sent_at: datetime
+    sender: Sender | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from adapters.message import (
     Message,
     Sender,
 )
+from agents.quoting import one_line
 from bot import commands
 from bot.admission import Admission
 from bot.choices import Choices
@@ -329,9 +330,12 @@ class Hub:
         if adapter.health.heard_at is None and not self._told.news({subject: reason}):
             return
         turn = f"failed/{adapter.channel}/{adapter.account}/{now().isoformat()}"
-        words = f"My channel {adapter.account} works no more: {reason}"
-        if await self._owners.tell(turn, words, but=(adapter.channel, adapter.account)):
-            self._told.keep({subject: reason})
+        words = f"My channel {adapter.account} works no more: {one_line(reason, 400)}"
+        try:
+            if await self._owners.tell(turn, words, but=(adapter.channel, adapter.account)):
+                self._told.keep({subject: reason})
+        except Exception:  # the other channels go on, also on a disk that is full
+            log.exception("owners.untold", channel=adapter.channel, account=adapter.account)
 
     async def greet(self, agent: str | None, *, opening: bool) -> Greeting | None:
         """The word to a console: who answers there; None when there is no such agent. Opens the agent with its model.

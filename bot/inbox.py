@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from adapters.message import Address, Edited, Message, Part
+from adapters.message import Address, Edited, Message, Part, Sender
 from bot import overheard
 from bot.joining import ONE_BY_ONE, belonging, gap, is_same_place, merged, wholes
 from bot.queueing import PRESS, Queue
@@ -342,34 +342,38 @@ class SqliteInbox:
 
     async def amend(self, edited: Edited) -> bool:
         """A message that no turn was begun on says something else now; False where that is too late, or not known."""
-        return await self._replace(edited.address, edited.id, edited.text)
+        return await self._replace(edited.address, edited.id, edited.text, edited.sender)
 
-    async def retract(self, address: Address, message: str) -> bool:
-        """A message that no turn was begun on is not to be answered; False where that is too late, or not known."""
-        return await self._replace(address, message, None)
+    async def retract(self, address: Address, message: str, by: Sender | None = None) -> bool:
+        """A message that no turn was begun on is not to be answered; False where that is too late, or not known.
 
-    async def _replace(self, address: Address, message: str, text: str | None) -> bool:
+        ``by`` is who says so, and only the message's own sender may; None for the platform itself.
+        """
+        return await self._replace(address, message, None, by)
+
+    async def _replace(self, address: Address, message: str, text: str | None, by: Sender | None) -> bool:
         async with self._state.transaction() as db:
             rows = await db.execute_fetchall(
                 f"{_ITEMS} channel = ? AND account = ? AND chat = ? AND message = ?"
                 " AND joins IS NULL AND NOT done AND NOT begun",
                 (address.channel, address.account, address.chat, message),
             )
+            found = [item for item in _items(rows) if by is None or by.is_person_of(item.message.sender)]
             if text is None:
                 await db.execute(
                     "UPDATE inbox SET dropped = 0, event = ''"
                     " WHERE channel = ? AND account = ? AND chat = ? AND message = ? AND dropped",
                     (address.channel, address.account, address.chat, message),
                 )
-            for item in _items(rows):
+            for item in found:
                 if text is None:
                     await self._close(db, item.turn)
                 else:
                     event = _messages().dump_json(replace(item.message, text=text)).decode()
                     await db.execute("UPDATE inbox SET event = ? WHERE turn = ?", (event, item.turn))
-        if rows:
+        if found:
             await self._state.durable()
-        return bool(rows)
+        return bool(found)
 
     async def give_up(self, session: str, sender: str | None, before: str | None = None) -> list[Item]:
         """End what ``sender`` (None: anyone) has waiting in a session, durably unanswered; returns it, oldest first.

@@ -41,8 +41,10 @@ class Owners:
 
     async def wrote(self, address: Address, sender: Sender) -> None:
         """An owner wrote directly: there they can be told something."""
-        key = (address.channel, address.account, sender.id)
-        if address.channel == "terminal" or self._doors.get(key) == address:
+        if address.channel == "terminal":
+            return
+        key = (address.channel, address.account, await self._owning(address, sender))
+        if self._doors.get(key) == address:
             return
         async with self._state.transaction() as db:
             await db.execute(
@@ -50,6 +52,13 @@ class Owners:
                 (*key, packed(address)),
             )
         self._doors[key] = address
+
+    async def _owning(self, address: Address, sender: Sender) -> str:
+        """Of the ids of an owner the one that makes them one: it has to be enough by itself later."""
+        for one in (sender.id, *sender.aliases):
+            if (await self._people.standing(address, Sender(one))).level is Level.OWNER:
+                return one
+        return sender.id
 
     async def tell(
         self, turn: str, words: str, answers: tuple[Button, ...] = (), *, but: tuple[str, str] | None = None

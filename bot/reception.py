@@ -96,9 +96,9 @@ class Reception:
                 await self._message(_pressed(event))
             case Edited():
                 await self._edited(event)
-            case Deleted(id=message, address=address):
+            case Deleted(id=message, address=address, sender=by):
                 await self._overheard.drop(address, message)
-                if await self._inbox.retract(address, message):
+                if await self._inbox.retract(address, message, by):
                     log.info("message.retracted", channel=address.channel)
             case Reacted():
                 await self._reacted(event)

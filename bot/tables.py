@@ -84,12 +84,16 @@ def canonical(channel: str, sender: str) -> str:
         raise refusal(what, mend or None) from error
 
 
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
 def senders_canonical(kind: str, section: Mapping[str, Any]) -> dict[str, Any]:
     """``section`` of a channel with every id of a sender in the platform's own writing."""
 
     def each(ids: Any) -> Any:
         known = isinstance(ids, list | tuple)
-        return [canonical(kind, one) if isinstance(one, str) else one for one in ids] if known else ids
+        return [canonical(kind, str(one)) if _is_id(one) else one for one in ids] if known else ids
 
     found = {key: each(value) if key in ("allow", "blocked") else value for key, value in section.items()}
     if isinstance(chats := section.get("chats"), Mapping):
@@ -299,8 +303,8 @@ class BindingSettings(Table):
     @model_validator(mode="before")
     @classmethod
     def _sender_is_canonical(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and isinstance(data.get("sender"), str) and data.get("channel") in channel_names():
-            return {**data, "sender": canonical(data["channel"], data["sender"])}
+        if isinstance(data, Mapping) and _is_id(data.get("sender")) and data.get("channel") in channel_names():
+            return {**data, "sender": canonical(data["channel"], str(data["sender"]))}
         return data
 
     @model_validator(mode="after")

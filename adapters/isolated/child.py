@@ -131,7 +131,11 @@ class Service:
         number = next(self._numbers)
         self._events[number] = stored = asyncio.get_running_loop().create_future()
         try:
-            self.say(number, event)
+            try:
+                self.say(number, event)
+            except FrameError as error:  # it would be as long each time it comes again, and nothing after it would come
+                log.error("a %s was skipped: %s", type(event).__name__.lower(), error)
+                return
             trouble = await stored
         except asyncio.CancelledError:
             self.say(number, Signal("cancel"))

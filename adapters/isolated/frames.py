@@ -38,7 +38,10 @@ PIECE = 1 << 18
 
 
 _TEXT_LIMIT = 10_000
-"""Characters of an error."""
+"""Characters of an error on its way, and of a line of the log."""
+
+_TOLD_LIMIT = 1000
+"""Characters of an error, and of what is told of a channel, where people read it."""
 
 
 class FrameError(ValueError):
@@ -169,17 +172,18 @@ class Trouble:
 
     def error(self, other: Callable[[str], Exception]) -> Exception:
         """The error again; ``other`` makes the one that isn't of ``adapters.errors``."""
+        text = cut(self.text)
         match self.name:
             case "Rejected":
-                return Rejected(self.text, formatting=self.formatting, gone=self.gone)
+                return Rejected(text, formatting=self.formatting, gone=self.gone)
             case "ChatMoved":
-                return ChatMoved(self.text, self.to_chat)
+                return ChatMoved(text, self.to_chat)
             case "RateLimited":
-                return RateLimited(self.text, self.retry_after)
+                return RateLimited(text, self.retry_after)
             case "MissingExtra":
-                return MissingExtra(self.text.partition(" ")[0], self.extra)
+                return MissingExtra(text.partition(" ")[0], self.extra)
         plain = {kind.__name__: kind for kind in _PLAIN}
-        return plain[self.name](self.text) if self.name in plain else other(self.text)
+        return plain[self.name](text) if self.name in plain else other(text)
 
 
 _PLAIN = (Absent, Unreachable, Ambiguous, AuthFailed)
@@ -248,6 +252,11 @@ def _decoded(frame: bytes, names: Mapping[str, type]) -> tuple[int, object]:
 @functools.cache
 def _form(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
+
+
+def cut(text: str) -> str:
+    """What the other side says of itself, on one line that people may be shown."""
+    return "".join(sign if sign.isprintable() else " " for sign in text[:_TOLD_LIMIT])
 
 
 def written(text: str) -> str:

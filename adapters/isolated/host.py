@@ -54,6 +54,7 @@ from adapters.isolated.frames import (
     Signal,
     Trouble,
     Typing,
+    cut,
 )
 from adapters.isolated.process import Life, Lost
 from adapters.message import Address, Inbound, Message, Part, Receipt
@@ -68,8 +69,8 @@ _CALM_SECONDS = 300.0
 """A process that lived so long is started anew as if it were the first to die. That it was connected is not enough:
 what killed it may come again at once."""
 
-_MOST_EVENTS = 1000
-"""So many may wait to be stored; an adapter hands on a few."""
+_MOST_EVENTS = 64
+"""So many may wait to be stored, of 4 MiB each; an adapter hands on a few."""
 
 
 class AdapterFault(Exception):
@@ -291,6 +292,8 @@ class Isolated:
                 address = event.address
                 if (address.channel, address.account) != (self.channel, self.account):
                     raise FrameError("an event of another channel")
+                if (life, number) in self._events:
+                    raise FrameError("an event with the number of another one")
                 if self._accept is None or len(self._events) >= _MOST_EVENTS:
                     raise FrameError("an event that nobody waits for")
                 self._events[life, number] = task = asyncio.create_task(self._take(life, number, event, self._accept))
@@ -315,6 +318,7 @@ class Isolated:
                 self._reconnects += self._was_well
             self._is_lost, self._was_well = False, True
         reconnects = self._reconnects + health.reconnects
+        health = replace(health, detail=cut(health.detail))
         self.health = replace(health, reconnects=reconnects, heard_at=health.heard_at or self.health.heard_at)
 
     def _died(self, error: Lost | OSError) -> None:

@@ -307,7 +307,7 @@ class Life:
             name = name.rpartition(".")[0]
         logger = logging.getLogger(name or __name__)
         if logger.isEnabledFor(line.level):
-            text = f"{self._name}: {self._hide(line.text)}"
+            text = f"{self._name}: {self._hide(line.text[:_BURST_LIMIT])}"
             logger.handle(logger.makeRecord(line.logger, line.level, self._name, 0, text, (), None))
 
 

@@ -213,6 +213,7 @@ class WhatsAppAdapter:
         else:
             handed_over = await client.upload(upload.data, upload.form)
             body = uploads.body_of(upload, handed_over, text, context)
+        client = await self._writing()  # once more: what comes before took its time
         with memory.ours.echoes.sending(part.address.chat, text):
             message = await client.send(chat, body)
         buttons = [button for row in part.buttons for button in row]
@@ -243,6 +244,7 @@ class WhatsAppAdapter:
         if now - sent_at > _EDITABLE:
             raise Rejected("WhatsApp lets a message be changed for 15 minutes", gone=True)
         await self._edits.wait(0)
+        client = await self._writing()
         with ours.echoes.sending(part.address.chat, text):
             await client.send(chat, outbound.edit_of(text, chat, message_id, round(now.timestamp() * 1000)))
         if ours.sent_at(*place) is None:
@@ -276,14 +278,17 @@ class WhatsAppAdapter:
         return client
 
     def _check_may_write(self, address: Address, memory: _Memory) -> None:
-        """Raises Rejected for a person who never wrote: an account is banned for that."""
+        """Raises Rejected where nobody ever wrote: an account is banned for that."""
         chat = Jid.of_id(address.chat)
-        if address.kind != "direct" or self._settings.write_first or chat is None or chat in self._me:
+        if self._settings.write_first or chat is None or chat in self._me:
             return
         person = memory.identities.person(chat)
         if not memory.ours.has_written((address.chat, person.id, *person.aliases)):
             raise Rejected(
-                "they never wrote to this account, and WhatsApp bans accounts that write first: ask them to write "
+                "nobody wrote there since this account is linked, and WhatsApp bans accounts that write first: say "
+                "something there once, or set write_first"
+                if address.kind != "direct"
+                else "they never wrote to this account, and WhatsApp bans accounts that write first: ask them to write "
                 "once, or set write_first"
             )
 
@@ -306,7 +311,7 @@ class WhatsAppAdapter:
 
     async def typing(self, address: Address) -> None:
         self._mark_read(address)
-        await self._shown(lambda client, chat: client.compose(chat), address)
+        await self._shown(lambda client, chat: client.compose(chat), address, is_message=False)
 
     async def react(self, address: Address, message_id: str, emoji: str) -> None:
         said = self._heard.said(address.chat, message_id)
@@ -328,9 +333,14 @@ class WhatsAppAdapter:
 
     async def leave(self, address: Address) -> None:
         if address.kind != "direct":
-            await self._shown(lambda client, chat: client.leave(chat), address)
+            await self._shown(lambda client, chat: client.leave(chat), address, is_message=False)
 
-    async def _shown(self, call: Callable[[Client, Jid], Awaitable[object]], address: Address) -> None:
+    async def _shown(
+        self, call: Callable[[Client, Jid], Awaitable[object]], address: Address, *, is_message: bool = True
+    ) -> None:
+        """``is_message``: it is encrypted for people as a message is, and has to wait like one; but it doesn't wait."""
+        if is_message and not self._caught_up.is_set():
+            return
         try:
             await call(self._connected(), self._chat(address))
         except AdapterError as error:

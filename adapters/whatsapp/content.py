@@ -47,8 +47,8 @@ _MEDIA: dict[str, Literal["image", "audio", "video", "document", "sticker"]] = {
     "documentMessage": "document",
     "stickerMessage": "sticker",
 }
-_KEYS = ("URL", "directPath", "mediaKey", "fileSHA256", "fileEncSHA256", "fileLength", "mimetype")
-"""What it takes to fetch a file and to read it."""
+_KEYS = ("directPath", "mediaKey", "fileSHA256", "fileEncSHA256", "fileLength", "mimetype")
+"""What it takes to fetch a file and to read it. Not its ``URL``: the sender wrote that, and it may lead anywhere."""
 
 _CODE = re.compile(r"(```.+?```|`[^`\n]+`)", re.DOTALL)
 _BOLD = re.compile(r"(?<![\w*])\*(?![\s*])([^*\n]*[^\s*])\*(?![\w*])")

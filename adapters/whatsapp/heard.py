@@ -15,6 +15,8 @@ _LONGEST = 200
 """Characters of each, which is more than a quote shows."""
 _MOST_UNREAD = 50
 """Messages of one chat that are marked as read at once; those before them are read by that as well."""
+_MOST_CHATS = 200
+"""With messages that are not read yet; where nobody is ever answered, they stay unread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,10 @@ class Heard:
             del self._said[next(iter(self._said))]
         if not is_own:
             unread = self._unread.setdefault(called, [])
-            unread.append((said, message))
+            unread.append((replace(said, text=""), message))
             del unread[:-_MOST_UNREAD]
+            while len(self._unread) > _MOST_CHATS:
+                del self._unread[next(iter(self._unread))]
 
     def said(self, called: str, message: str) -> Said | None:
         return self._said.get((called, message))

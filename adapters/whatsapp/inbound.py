@@ -180,7 +180,8 @@ class Reader:
 
     def _renamed(self, context: Any) -> Callable[[str], str]:
         """Numbers in mentions become what people know; a mention of us that comes first only says who is spoken to."""
-        mentioned = [jid for text in (context.mentionedJID if context is not None else ()) if (jid := Jid.parse(text))]
+        named = (Jid.parse(text) for text in (context.mentionedJID if context is not None else ()))
+        mentioned = [jid for jid in named if jid and jid.is_person]  # what else stands there is the sender's own text
         names = {jid.user: self._shown(jid) for jid in mentioned}
         mine = {jid.user for jid in mentioned if jid in self.me.jids}
 
@@ -208,7 +209,7 @@ class Reader:
             return None
         at = _time(protocol.timestampMS or event.Info.Timestamp, now)
         if protocol.type == protocol.REVOKE and protocol.HasField("type"):
-            return Deleted(target, self._address(chat), at)
+            return Deleted(target, self._address(chat), at, self._author(event, chat))
         if protocol.type != protocol.MESSAGE_EDIT or not protocol.HasField("editedMessage"):
             return None
         said = content.opened(protocol.editedMessage)

@@ -117,12 +117,15 @@ class Intake:
                 alt.User, alt.Server = other.user, other.server
 
     async def _take_back(self, event: Any) -> None:
-        """A message of ours that is taken back, by us or by whoever may, is there no more."""
+        """A message of ours that we take back, on another device, is there no more.
+
+        What others say of it counts for nothing: anybody in the chat can say so, and the answer would come again.
+        """
         body = content.opened(event.Message).body
         protocol = body.protocolMessage
         chat = Jid.of(event.Info.MessageSource.Chat)
         is_revoked = body.HasField("protocolMessage") and protocol.HasField("type") and protocol.type == protocol.REVOKE
-        if chat is not None and is_revoked:
+        if chat is not None and is_revoked and event.Info.MessageSource.IsFromMe:
             await self._ours.gone(self.reader.identities.person(chat).id, protocol.key.ID)
 
     async def _store(self, said: Inbound) -> None:
@@ -137,8 +140,7 @@ class Intake:
         chat, author = Jid.of(source.Chat), Jid.of(source.Sender)
         if chat is None or author is None:
             return
-        if said.address.kind == "direct":
-            await self._ours.wrote(said.address.chat)
+        await self._ours.wrote(said.address.chat)
         text = said.text if isinstance(said, Message) else ""
         self._heard.note(said.address.chat, said.id, Said(chat, author, text), is_own=source.IsFromMe)
 

@@ -37,7 +37,12 @@ async def link(
     """
     number = _number(phone) if phone else None
     try:
-        return await asyncio.to_thread(session.identity, folder)
+        linked = await asyncio.to_thread(session.identity, folder)
+        if number and linked.id != f"+{number}":
+            raise _Linked(f"{linked.id} is linked here already: for another number give the channel another name")
+        return linked
+    except _Linked:
+        raise
     except AuthFailed:
         await probe(settings.proxy_url)
     path = await asyncio.to_thread(session.prepare, folder)
@@ -46,10 +51,14 @@ async def link(
         async with asyncio.timeout(seconds):
             await pairing.done()
     except TimeoutError:
-        raise Unreachable("nobody linked the account in time: start again, and have the phone at hand") from None
+        raise AuthFailed("nobody linked the account in time: start again, and have the phone at hand") from None
     finally:
         await asyncio.shield(asyncio.ensure_future(pairing.client.stop()))
     return await asyncio.to_thread(session.identity, folder)
+
+
+class _Linked(AuthFailed):
+    """To somebody else."""
 
 
 def _number(phone: str) -> str:

@@ -507,7 +507,7 @@ def test_ids_that_have_several_writings_are_read_in_all_of_them(tmp_path: Path) 
     home.config.write_text(
         'owners = ["whatsapp:+1 (555) 000-1234"]\n\n'
         '[identities]\nann = ["whatsapp:001 555 0001235", "telegram:7"]\n\n'
-        '[channels.whatsapp]\ndirect = "allowlist"\nallow = ["+1-555-0001236", "100000000000002@lid"]\n'
+        '[channels.whatsapp]\ndirect = "allowlist"\nallow = ["+1-555-0001236", "100000000000002@lid", 15550001240]\n'
         'blocked = ["1555 0001237"]\n\n'
         '[channels.whatsapp.chats."120363000000000001@g.us"]\nallow = ["+1 555 0001238"]\n\n'
         '[[bindings]]\nagent = "main"\nchannel = "whatsapp"\nsender = "+1 555 0001239"\n',
@@ -517,7 +517,10 @@ def test_ids_that_have_several_writings_are_read_in_all_of_them(tmp_path: Path) 
     assert settings.owners == ("whatsapp:+15550001234",)
     assert settings.identities["ann"] == ("whatsapp:+15550001235", "telegram:7")
     section = settings.channels["whatsapp"]
-    assert (section.allow, section.blocked) == (("+15550001236", "100000000000002@lid"), ("+15550001237",))
+    assert (section.allow, section.blocked) == (
+        ("+15550001236", "100000000000002@lid", "+15550001240"),
+        ("+15550001237",),
+    )
     assert section.chats["120363000000000001@g.us"].allow == ("+15550001238",)
     assert settings.bindings[0].sender == "+15550001239"
 

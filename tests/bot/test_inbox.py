@@ -6,7 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from adapters.message import Address, Attachment, Message, Part, Quote, Sender
+import pytest
+
+from adapters.message import Address, Attachment, Edited, Message, Part, Quote, Sender
 from adapters.text import FormattedText
 from bot.inbox import MOST_TRIES, Item, LeftOut, SqliteInbox, set_aside
 from bot.joining import ONE_BY_ONE
@@ -270,3 +272,20 @@ async def test_what_failed_three_times_is_known_afterwards(state: State, clock: 
     assert found.received_at == clock().isoformat()
     clock.move(days=1)
     assert await set_aside(state, clock()) == []
+
+
+@pytest.mark.parametrize(
+    ("by", "may"), [(Sender("7"), True), (Sender("9", aliases=("7",)), True), (Sender("8"), False), (None, True)]
+)
+async def test_only_who_said_it_changes_it_or_takes_it_back(
+    state: State, clock: Clock, by: Sender | None, may: bool
+) -> None:
+    """Where people send their changes themselves (WhatsApp), anybody in a group can name the owner's message in one."""
+    inbox = inbox_of(state, clock)
+    await inbox.put(said("1", "what is for dinner?"), "s")
+    if by is not None:
+        assert await inbox.amend(Edited("1", CHAT, by, "/allow telegram:8", clock())) is may
+    assert await inbox.retract(CHAT, "1", by) is may
+    assert (await inbox.claim("s") is None) is may
+    if not may:
+        assert await state.row("SELECT event LIKE '%dinner%' FROM inbox") == (1,)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from adapters.adapter import Accept, Health
 from adapters.errors import AuthFailed
+from adapters.message import Sender
 from bot.app import Hub
 from bot.config import load
 from bot.home import Home
@@ -97,3 +99,15 @@ async def test_nobody_is_told_where_there_is_no_other_door(home: Home) -> None:
                 await asyncio.sleep(0)
         await hub.idle()
     assert phone.sent == []
+
+
+async def test_an_owner_by_another_id_is_told_as_well(home: Home, door: FakeAdapter) -> None:
+    """The settings name a phone number, and messages come from a hidden id."""
+    phone = Phone()
+    async with running(home, door, phone):
+        said = door.message("/whoami", sender="100@lid")
+        await door.says(replace(said, sender=Sender("100@lid", "Ann", ("1",))))
+        await door.wait_sent(1)
+        phone.logged_out.set()
+        told = (await door.wait_sent(2))[1]
+    assert (told.part.address.chat, told.text) == ("100@lid", f"My channel phone works no more: {LOGGED_OUT}")

@@ -56,6 +56,14 @@ def test_a_binding_that_asks_more_than_the_message_has_loses_and_says_why() -> N
     ]
 
 
+def test_a_sender_is_known_by_every_id() -> None:
+    """A phone number in the settings, and a hidden id in the message."""
+    message = said(GUILD, Sender("100@lid", aliases=("+15550001",)))
+    for wanted in ("100@lid", "+15550001"):
+        binding = Binding("a", Match(channel="discord", sender=wanted))
+        assert route(message, GUILD, [binding], "main", Level.MEMBER, None).route.agent == "a"
+
+
 def test_a_chat_wildcard_is_no_direct_chat() -> None:
     direct = Address("discord", "work", "dm", "direct")
     assert (

@@ -36,6 +36,7 @@ STAND_INS = re.compile(r"\b(?:CODE|PATH|PROVIDER|MODEL|WORDS|NAME)\b|…")
 UNSEEN: Mapping[str, str] = {
     "limpet config set memory.embedder static": "only a processor without AVX2 leads to it",
     "limpet allow --group WORD:WORD": "it stands in the log, in quotation marks (tests/bot/test_reception.py)",
+    "limpet channels login whatsapp": "it takes a phone: tests/whatsapp/test_program.py plays it with a real client",
     "limpet memory undo": "the demo says it where it runs it itself, in a home that is gone then",
 }
 """Advice that no scene follows, and why."""

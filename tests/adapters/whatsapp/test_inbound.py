@@ -262,3 +262,18 @@ def test_the_reader_presses() -> None:
     own = reader()
     own.choices.offer(f"{ANN['lid']}@lid", "3EB0", BUTTONS, NOW)
     assert read(own, {"conversation": "2"}).data == "/no 1"
+
+
+def test_what_a_stranger_calls_a_mention_makes_nothing_longer() -> None:
+    """A mention is the sender's own text: it names a person, or it is none."""
+    named = {"mentionedJID": [f"12345@{'x' * 10_000}", "12345@g.us"]}
+    own = {"extendedTextMessage": {"text": "@12345 " * 1000, "contextInfo": named}}
+    assert len(read(reader(), own).text) <= 7000
+
+
+def test_where_a_file_is_fetched_from_is_not_the_senders_to_say() -> None:
+    """An address in the message could lead into the network of whoever runs this."""
+    own = {"imageMessage": {**MEDIA, "URL": "http://127.0.0.1:1/secret"}}
+    (attachment,) = read(reader(), own).attachments
+    kept = content.file_of(attachment.ref, load().bodies.Message).own
+    assert (kept.URL, kept.directPath) == ("", "/v/x.enc")

@@ -135,6 +135,10 @@ async def test_only_people_it_knows_are_called_and_only_in_groups(seam: Seam, ad
         seam.says("hello")
         await until(lambda: received.texts == ["hello"])
         await adapter.send(part(text), "1")
+        with pytest.raises(Rejected, match="nobody wrote there"):  # whoever adds it to a group makes it write to nobody
+            await adapter.send(part(text, place(GROUP)), "2")
+        seam.reports_message({"conversation": "hello all"}, **IN_GROUP)
+        await until(lambda: received.texts == ["hello", "hello all"])
         await adapter.send(part(text, place(GROUP)), "2")
     direct, grouped = (sent.body for sent in seam.sent)
     assert direct.conversation == text
