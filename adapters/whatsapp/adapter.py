@@ -12,6 +12,7 @@ import random
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -159,6 +160,8 @@ class WhatsAppAdapter:
             acquaintances = Acquaintances(self._folder)
             try:
                 notebook = Notebook(self._folder)
+                with suppress(AuthFailed, Unreachable):  # which is told of elsewhere
+                    notebook.belongs_to(session.identity(self._folder).id)
                 self._memory = _Memory(notebook, acquaintances, acquaintances.load(), Ours(notebook))
             except (OSError, sqlite3.Error) as error:
                 raise AuthFailed(f"what WhatsApp needs to know can't be kept ({error}): mend or remove it") from None

@@ -18,6 +18,8 @@ from adapters.text import FormattedText
 _MOST = 500
 """Messages with choices that are remembered."""
 
+_GRACE = timedelta(seconds=5)
+"""What clocks may differ by; WhatsApp tells whole seconds."""
 _VALID = timedelta(hours=24)
 """How long a bare number is an answer. One that quotes the choices always is, while they are remembered."""
 
@@ -52,19 +54,29 @@ class Choices:
         self._offers: dict[tuple[str, str], _Offer] = {}
         self._newest: dict[str, _Offer] = {}
 
-    def offer(self, chat: str, message: str, buttons: Sequence[Sequence[Button]], now: datetime) -> None:
-        """Message ``message`` was sent with ``buttons``; without any, it offers nothing any more."""
+    def offer(
+        self, chat: str, message: str, buttons: Sequence[Sequence[Button]], now: datetime, taken: str = ""
+    ) -> None:
+        """Message ``message`` was sent with ``buttons``; without any, it offers nothing any more.
+
+        ``taken`` is the message that chose from them by a bare number, "" for none.
+        """
         offered = tuple(button for row in buttons for button in row)
         if (former := self._offers.pop((chat, message), None)) is not None and self._newest.get(chat) is former:
             del self._newest[chat]
         if not offered:
             return
-        self._offers[chat, message] = self._newest[chat] = _Offer(message, offered, now)
+        self._offers[chat, message] = self._newest[chat] = _Offer(message, offered, now, taken)
         while len(self._offers) > _MOST:
             (old_chat, _), old = next(iter(self._offers.items()))
             del self._offers[old_chat, old.message]
             if self._newest.get(old_chat) is old:
                 del self._newest[old_chat]
+
+    def taken(self, chat: str, message: str) -> str:
+        """The message that chose from what ``message`` offers by a bare number; "" for none."""
+        offer = self._offers.get((chat, message))
+        return offer.taken if offer else ""
 
     def read(self, said: Message) -> Message | Pressed:
         """``said``, or what was pressed by it. In a group an answer quotes the choices, or calls us."""
@@ -82,7 +94,9 @@ class Choices:
     def _unquoted(self, said: Message) -> _Offer | None:
         offer = self._newest.get(said.address.chat)
         is_to_us = said.address.kind == "direct" or said.mentions_me
-        if offer is None or said.reply_to is not None or not is_to_us or said.sent_at - offer.since > _VALID:
+        if offer is None or said.reply_to is not None or not is_to_us:
+            return None
+        if not -_GRACE < said.sent_at - offer.since <= _VALID:  # what was said before it is no answer to it
             return None
         return offer if offer.taken in ("", said.id) else None  # the same again is a replay
 

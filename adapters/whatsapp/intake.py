@@ -141,6 +141,8 @@ class Intake:
         if chat is None or author is None:
             return
         await self._ours.wrote(said.address.chat)
+        if isinstance(said, Pressed):
+            await self._ours.taken(said.address.chat, said.message_id)
         text = said.text if isinstance(said, Message) else ""
         self._heard.note(said.address.chat, said.id, Said(chat, author, text), is_own=source.IsFromMe)
 

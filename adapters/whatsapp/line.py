@@ -68,6 +68,10 @@ class Line:
         """Until it breaks for good: raises ``adapters.errors``, or StoreError."""
         ends = self._ends
         self._become(await asyncio.to_thread(session.identity, ends.folder))
+        with session.held(ends.folder, Unreachable("another process uses this link just now: it is tried again")):
+            await self._hold(ends)
+
+    async def _hold(self, ends: Ends) -> None:
         await asyncio.to_thread(load)  # the first time it takes a second
         await self._catch_up()
         await probe(ends.settings.proxy_url)

@@ -19,6 +19,7 @@ _SECONDS = 175.0
 """WhatsApp gives six codes to scan, which are good for 160 s together."""
 
 _WHERE = "On the phone: WhatsApp, Settings (on Android behind ⋮), Linked devices, Link a device"
+_IN_USE = "a running hub uses this account: stop limpet run, link it, and start it again"
 _SCAN = f"{_WHERE}; then point the phone at this."
 _TYPE = f"{_WHERE}, Link with phone number instead; then type this."
 
@@ -38,15 +39,18 @@ async def link(
     number = _number(phone) if phone else None
     try:
         linked = await asyncio.to_thread(session.identity, folder)
-        if number and linked.id != f"+{number}":
-            raise _Linked(f"{linked.id} is linked here already: for another number give the channel another name")
-        return linked
-    except _Linked:
-        raise
     except AuthFailed:
         await probe(settings.proxy_url)
-    path = await asyncio.to_thread(session.prepare, folder)
-    pairing = _Pairing(Client(path, settings.proxy_url, settings.answer_seconds), number, show)
+        path = await asyncio.to_thread(session.prepare, folder)
+        with session.held(folder, AuthFailed(_IN_USE)):
+            await _link(_Pairing(Client(path, settings.proxy_url, settings.answer_seconds), number, show), seconds)
+        return await asyncio.to_thread(session.identity, folder)
+    if number and linked.id != f"+{number}":
+        raise AuthFailed(f"{linked.id} is linked here already: for another number give the channel another name")
+    return linked
+
+
+async def _link(pairing: _Pairing, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
             await pairing.done()
@@ -54,11 +58,6 @@ async def link(
         raise AuthFailed("nobody linked the account in time: start again, and have the phone at hand") from None
     finally:
         await asyncio.shield(asyncio.ensure_future(pairing.client.stop()))
-    return await asyncio.to_thread(session.identity, folder)
-
-
-class _Linked(AuthFailed):
-    """To somebody else."""
 
 
 def _number(phone: str) -> str:

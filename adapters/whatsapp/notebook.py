@@ -19,8 +19,10 @@ from adapters.message import Button
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS reported (number INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER, data BLOB);
-CREATE TABLE IF NOT EXISTS sent (chat TEXT, message TEXT, at REAL NOT NULL, buttons TEXT, PRIMARY KEY (chat, message));
+CREATE TABLE IF NOT EXISTS sent (chat TEXT, message TEXT, at REAL NOT NULL, buttons TEXT, taken TEXT,
+ PRIMARY KEY (chat, message));
 CREATE TABLE IF NOT EXISTS writers (id TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS account (id TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _MOST = 2000
 """Sent messages that are kept."""
@@ -28,12 +30,13 @@ _MOST = 2000
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message of ours, and what it offered to choose from."""
+    """A message of ours, and what it offered to choose from; ``taken`` is the message that did, "" for none."""
 
     chat: str
     message: str
     at: datetime
     buttons: tuple[Button, ...] = ()
+    taken: str = ""
 
 
 class Notebook:
@@ -56,6 +59,15 @@ class Notebook:
     def close(self) -> None:
         with self._lock:
             self._file.close()
+
+    def belongs_to(self, account: str) -> None:
+        """It is about ``account``: what stands in it of another one, which was linked here before, is let go."""
+        with self._lock:
+            if self._file.execute("SELECT id FROM account").fetchall() == [(account,)]:
+                return
+            for table in ("reported", "sent", "writers", "account"):
+                self._file.execute(f"DELETE FROM {table}")  # noqa: S608  # no input
+            self._file.execute("INSERT INTO account (id) VALUES (?)", (account,))
 
     # Reported ---------------------------------------------------------------------------------------------------------
 
@@ -84,6 +96,11 @@ class Notebook:
             keep = "SELECT rowid FROM sent ORDER BY at DESC LIMIT ?"
             self._file.execute(f"DELETE FROM sent WHERE rowid NOT IN ({keep})", (_MOST,))  # noqa: S608  # no input
 
+    def note_taken(self, chat: str, message: str, by: str) -> None:
+        """What it offered was chosen from."""
+        with self._lock:
+            self._file.execute("UPDATE sent SET taken = ? WHERE chat = ? AND message = ?", (by, chat, message))
+
     def note_gone(self, chat: str, message: str) -> None:
         """It was taken back, by whomever."""
         with self._lock:
@@ -92,15 +109,16 @@ class Notebook:
     def sent(self) -> list[Sent]:
         """Oldest first."""
         with self._lock:
-            rows = self._file.execute("SELECT chat, message, at, buttons FROM sent ORDER BY at").fetchall()
+            rows = self._file.execute("SELECT chat, message, at, buttons, taken FROM sent ORDER BY at").fetchall()
         return [
             Sent(
                 chat,
                 message,
                 datetime.fromtimestamp(at, UTC),
                 tuple(Button(*one) for one in json.loads(offered or "[]")),
+                taken or "",
             )
-            for chat, message, at, offered in rows
+            for chat, message, at, offered, taken in rows
         ]
 
     # Writers ----------------------------------------------------------------------------------------------------------

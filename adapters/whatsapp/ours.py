@@ -32,7 +32,7 @@ class Ours:
         self._sent: dict[tuple[str, str], datetime] = {}
         self._writers = notebook.writers()
         for sent in notebook.sent():
-            self._remember(sent.chat, sent.message, sent.at, sent.buttons)
+            self._remember(sent.chat, sent.message, sent.at, sent.buttons, sent.taken)
 
     async def sent(self, chat: str, message: str, buttons: Sequence[Button], at: datetime) -> None:
         """It was sent, or changed, with ``buttons`` below it. What it was before counts no more."""
@@ -42,6 +42,11 @@ class Ours:
     def sent_at(self, chat: str, message: str) -> datetime | None:
         """None for what is not known as an own message that is still there."""
         return self._sent.get((chat, message))
+
+    async def taken(self, chat: str, message: str) -> None:
+        """What it offered was chosen from by a bare number, if it was."""
+        if by := self.choices.taken(chat, message):
+            await self._keep(self._notebook.note_taken, chat, message, by)
 
     async def gone(self, chat: str, message: str) -> None:
         """It was taken back, by whomever."""
@@ -59,12 +64,12 @@ class Ours:
         """Whether the person who is called by any of ``ids`` did."""
         return not self._writers.isdisjoint(ids)
 
-    def _remember(self, chat: str, message: str, at: datetime, buttons: Sequence[Button]) -> None:
+    def _remember(self, chat: str, message: str, at: datetime, buttons: Sequence[Button], taken: str = "") -> None:
         self._sent[chat, message] = at
         while len(self._sent) > _MOST:
             del self._sent[next(iter(self._sent))]
         self.echoes.sent(chat, message)
-        self.choices.offer(chat, message, [buttons], at)
+        self.choices.offer(chat, message, [buttons], at, taken)
 
     async def _keep(self, note: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         """What happened has happened, whatever becomes of the note."""

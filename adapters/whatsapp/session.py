@@ -5,12 +5,14 @@ Whoever has it is the account. The library writes it, as a database of its own; 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from adapters.errors import AuthFailed, Unreachable
+from adapters.errors import AdapterError, AuthFailed, Unreachable
 from adapters.whatsapp.identity import Jid
 from adapters.whatsapp.settings import BotIdentity
 
@@ -45,6 +47,20 @@ def prepare(folder: Path) -> Path:
     except OSError as error:
         raise AuthFailed(f"{path} can't be written ({error.strerror}): whoever runs limpet has to own it") from None
     return path
+
+
+@contextmanager
+def held(folder: Path, otherwise: AdapterError) -> Iterator[None]:
+    """For one process at a time: two clients with one link throw each other out. Raises ``otherwise`` to the second."""
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise otherwise from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def identity(folder: Path) -> BotIdentity:

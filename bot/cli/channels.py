@@ -174,17 +174,21 @@ def _setting(text: str) -> tuple[str, Any]:
 
 @app.command()
 def remove(ctx: typer.Context, name: NameArgument, yes: YesOption = False, json: JsonOption = False) -> None:
-    """Take an account out of the settings. Its token stays in .env until you delete it there."""
+    """Take an account out of the settings. Its token stays in .env, or its link with a phone in the home."""
     from bot.config import change
     from bot.config_file import read
     from bot.start_record import advice
 
     home: Home = ctx.obj
-    if name not in read(home.config).data.get("channels", {}):
+    section = read(home.config).data.get("channels", {}).get(name)
+    if section is None:
         raise UsageError(f"no channel is called {name!r}", "see: limpet channels list")
     if not output.confirm(f"Remove channels.{name} from {home.config}?", yes=yes):
         output.fail("nothing was changed")
     change(home, {("channels", name): None})
     output.result(f"channels.{name} is removed.", {"removed": name}, as_json=json)
+    folder = home.channel(section.get("kind", name), name)
+    if folder.exists():
+        output.note(f"What it kept is still there: unlink it on the phone, then delete {folder}")
     if word := advice(home):
         output.note(word)

@@ -13,7 +13,7 @@ from adapters.errors import AuthFailed, Unreachable
 from adapters.linking import PairingCode, QrCode, Shown
 from adapters.whatsapp import WhatsAppAdapter, WhatsAppSettings
 from adapters.whatsapp.linking import link
-from tests.adapters.work import until
+from tests.adapters.work import Naps, Received, running, until
 from tests.fakes.whatsapp_events import BOT, event
 from tests.fakes.whatsapp_seam import CODES, PAIRING_CODE, Seam
 
@@ -67,6 +67,24 @@ async def test_an_account_that_is_linked_stays_so(seam: Seam, folder: Path) -> N
     me = await link(settings(seam), phone=None, show=_never, folder=folder)
     assert me.id == f"+{BOT['phone']}"
     assert seam.starts == 0
+
+
+async def test_one_process_at_a_time_uses_a_link(seam: Seam, folder: Path) -> None:
+    """Two clients would throw each other out, and a person had to mend it."""
+    shown: list[Shown] = []
+    linking = asyncio.create_task(link(settings(seam), phone=None, show=shown.append, folder=folder))
+    await until(lambda: bool(shown))
+    with pytest.raises(AuthFailed, match="a running hub uses this account"):
+        await link(settings(seam), phone=None, show=_never, folder=folder)
+    seam.link(folder)
+    adapter = WhatsAppAdapter("main", settings(seam), folder, sleep=Naps())
+    async with running(adapter, Received().accept):
+        await until(lambda: "another process uses this link" in adapter.health.detail)
+        linking.cancel()
+        await asyncio.wait([linking])
+        adapter = WhatsAppAdapter("main", settings(seam), folder)
+    async with running(adapter, Received().accept):
+        await until(lambda: adapter.health.state == "connected")
 
 
 async def test_who_takes_too_long_may_begin_again(seam: Seam, folder: Path) -> None:

@@ -25,15 +25,28 @@ def test_it_is_all_there_again(tmp_path: Path) -> None:
     first.note_sent("a", "2", NOW + timedelta(seconds=1))
     first.note_sent("a", "3", NOW)
     first.note_gone("a", "3")
+    first.note_taken("a", "1", "8")
     first.note_writer("a")
     first.note_writer("a")
     first.close()
     second = Notebook(tmp_path)
     assert second.left() == [(numbers[1], 17, b"\x00two"), (numbers[2], 17, b"")]
-    assert second.sent() == [Sent("a", "1", NOW, BUTTONS), Sent("a", "2", NOW + timedelta(seconds=1))]
+    assert second.sent() == [Sent("a", "1", NOW, BUTTONS, "8"), Sent("a", "2", NOW + timedelta(seconds=1))]
     assert second.writers() == {"a"}
     assert second.keep(17, b"later") > numbers[2]
     second.close()
+
+
+def test_what_is_of_another_account_is_let_go(tmp_path: Path) -> None:
+    """A second number, linked in the place of the first: it owes nobody an answer, and nobody wrote to it."""
+    notebook = Notebook(tmp_path)
+    for account, is_kept in (("+1", False), ("+1", True), ("+2", False)):
+        notebook.belongs_to(account)
+        assert bool(notebook.left()) is bool(notebook.sent()) is bool(notebook.writers()) is is_kept
+        notebook.keep(17, b"one")
+        notebook.note_sent("a", "1", NOW)
+        notebook.note_writer("a")
+    notebook.close()
 
 
 def test_what_was_sent_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,6 +159,9 @@ async def test_choices_are_known_after_a_restart(seam: Seam, adapter: WhatsAppAd
         await until(lambda: bool(received.of(Pressed)))
     (pressed,) = received.of(Pressed)
     assert (pressed.message_id, pressed.data) == (asked, "deny 1")
+    async with running(opened(), received.accept):
+        seam.says("1")  # an answer to something else: what was asked has its answer
+        await until(lambda: received.texts == ["may I?", "1"])
 
 
 async def test_our_own_words_are_known_after_a_restart(seam: Seam, adapter: WhatsAppAdapter, opened: Open) -> None:

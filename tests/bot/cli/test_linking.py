@@ -120,3 +120,11 @@ def test_only_what_has_a_phone_is_linked(limpet: Limpet) -> None:
     assert (outcome.code, outcome.err) == (2, f"limpet: {said}\n")
     outcome = limpet("channels", "add", "lamp", "--token", "x")
     assert (outcome.code, outcome.err) == (2, "limpet: a channel of the kind 'lamp' has no token — leave --token out\n")
+
+
+def test_what_is_left_of_a_link_is_told(limpet: Limpet) -> None:
+    assert limpet("channels", "login", "lamp").code == 0
+    outcome = limpet("channels", "remove", "lamp", "--yes")
+    assert (outcome.code, outcome.out) == (0, "channels.lamp is removed.\n")
+    folder = limpet.home.channel("lamp", "lamp")
+    assert outcome.err == f"What it kept is still there: unlink it on the phone, then delete {folder}\n"
