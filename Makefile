@@ -1,7 +1,7 @@
 # Two commands on a machine with only Python 3.11 or newer:
 #   make chat   set everything up and talk to it in the terminal (no key, no account)
 #   make test   everything that CI checks
-# The rest: make whatsapp-e2e, make faults (an hour of kills and failing disks), make lock, make bench, make clean.
+# The rest: make whatsapp-e2e, make faults (hours of kills and failing disks), make lock, make bench, make clean.
 
 PYTHON ?= python3
 VENV := .venv

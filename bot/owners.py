@@ -41,17 +41,16 @@ class Owners:
 
     async def wrote(self, address: Address, sender: Sender) -> None:
         """An owner wrote directly: there they can be told something."""
-        if address.channel == "terminal":
+        known = (address.channel, address.account, sender.id)
+        if address.channel == "terminal" or self._doors.get(known) == address:
             return
         key = (address.channel, address.account, await self._owning(address, sender))
-        if self._doors.get(key) == address:
-            return
         async with self._state.transaction() as db:
             await db.execute(
                 "INSERT OR REPLACE INTO owner_doors (channel, account, sender, address) VALUES (?, ?, ?, ?)",
                 (*key, packed(address)),
             )
-        self._doors[key] = address
+        self._doors[known] = address
 
     async def _owning(self, address: Address, sender: Sender) -> str:
         """Of the ids of an owner the one that makes them one: it has to be enough by itself later."""

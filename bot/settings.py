@@ -47,6 +47,7 @@ from bot.tables import (
     VoiceSettings,
     agent_name,
     refusal,
+    sender_canonical,
     senders_canonical,
 )
 from workspaces.installation import install_extra
@@ -152,6 +153,21 @@ class Settings(BaseSettings):
         if not isinstance(data, Mapping) or not isinstance(data.get("agents", {}), Mapping):
             return data
         return {**data, "agents": agent_tables(data)}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bound_senders_are_canonical(cls, data: Any) -> Any:
+        """A binding that names a section, and no platform, has its senders' ids in the writing of that platform."""
+        sections, bindings = (data.get("channels"), data.get("bindings")) if isinstance(data, Mapping) else (None, None)
+        if not isinstance(sections, Mapping) or not isinstance(bindings, list | tuple):
+            return data
+        kinds = {name: section.get("kind", name) for name, section in sections.items() if isinstance(section, Mapping)}
+
+        def written(binding: Any) -> Any:
+            kind = kinds.get(binding.get("account")) if isinstance(binding, Mapping) else None
+            return binding if kind is None or "channel" in binding else sender_canonical(kind, binding)
+
+        return {**data, "bindings": [written(binding) for binding in bindings]}
 
     @field_validator("channels", mode="before")
     @classmethod

@@ -84,6 +84,13 @@ def canonical(channel: str, sender: str) -> str:
         raise refusal(what, mend or None) from error
 
 
+def sender_canonical(kind: Any, binding: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``binding`` with the id of its sender in the writing of the platform ``kind``, if there is one of that name."""
+    if _is_id(binding.get("sender")) and kind in channel_names():
+        return {**binding, "sender": canonical(kind, str(binding["sender"]))}
+    return binding
+
+
 def _is_id(value: Any) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool)
 
@@ -303,9 +310,7 @@ class BindingSettings(Table):
     @model_validator(mode="before")
     @classmethod
     def _sender_is_canonical(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and _is_id(data.get("sender")) and data.get("channel") in channel_names():
-            return {**data, "sender": canonical(data["channel"], str(data["sender"]))}
-        return data
+        return sender_canonical(data.get("channel"), data) if isinstance(data, Mapping) else data
 
     @model_validator(mode="after")
     def _one_answers(self) -> BindingSettings:

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, TypeVar
 from adapters.adapter import Accept, Capabilities, Health, Offered
 from adapters.errors import AdapterError, AuthFailed, RateLimited, Rejected
 from adapters.message import Address, Kind, Part, Receipt
+from adapters.opus import Converter
 from adapters.telegram.findings import inspect
 from adapters.telegram.limits import Pace
 from adapters.telegram.refusals import UnknownMethod
 from adapters.telegram.settings import BotIdentity, TelegramSettings
 from adapters.telegram.uploads import ALBUM, FILE_LIMIT, opened
-from adapters.telegram.voice import Converter
 from adapters.text import FormattedText, utf16_length
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from typing import IO, Literal, TypeAlias
 
 from adapters.errors import Rejected
 from adapters.message import File
+from adapters.opus import Converter
 from adapters.telegram import pictures
-from adapters.telegram.voice import Converter, is_voice
+from adapters.telegram.voice import is_voice
 from adapters.text import sanitize
 
 Form: TypeAlias = Literal["photo", "video", "audio", "voice", "document"]

@@ -21,6 +21,7 @@ from typing import Any
 from adapters.adapter import Accept, Capabilities, Health
 from adapters.errors import AdapterError, AuthFailed, Rejected, Unreachable
 from adapters.message import Address, Part, Receipt
+from adapters.opus import Converter
 from adapters.rounds import Rounds, Times
 from adapters.text import FormattedText
 from adapters.whatsapp import outbound, session, uploads
@@ -39,7 +40,6 @@ from adapters.whatsapp.notebook import Notebook
 from adapters.whatsapp.ours import Ours
 from adapters.whatsapp.pacing import Pace, Pacing
 from adapters.whatsapp.settings import BotIdentity, WhatsAppSettings
-from adapters.whatsapp.voice import Converter
 
 log = logging.getLogger(__name__)
 

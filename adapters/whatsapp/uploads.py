@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 from adapters.errors import Rejected
 from adapters.message import File
+from adapters.opus import Converter, is_opus
 from adapters.text import sanitize
 from adapters.whatsapp.library import load
-from adapters.whatsapp.voice import Converter, is_voice, seconds
+from adapters.whatsapp.voice import seconds
 
 FILE_LIMIT = 64 << 20
 """Bytes of one file. WhatsApp takes larger documents; they would be in memory several times."""
@@ -58,7 +59,15 @@ async def read(file: File, *, has_text: bool, converter: Converter) -> Upload:
 
 
 async def _voice(path: Path, data: bytes, converter: Converter) -> bytes | None:
-    return data if is_voice(data) else await converter.opus(path)
+    if is_opus(data):
+        return data
+    with path.open("rb") as sound:
+        converted = await converter.opus(sound)
+    if converted is None:
+        return None
+    with converted:
+        converted.seek(0)
+        return converted.read()
 
 
 def _shown(file: File, name: str, data: bytes, *, has_text: bool) -> Upload:
@@ -84,7 +93,7 @@ def _picture(data: bytes) -> str | None:
 
 def _sound(data: bytes) -> str | None:
     if data.startswith(b"OggS"):
-        return _OPUS if is_voice(data) else _SOUNDS["ogg"]
+        return _OPUS if is_opus(data) else _SOUNDS["ogg"]
     if data.startswith(b"#!AMR"):
         return _SOUNDS["amr"]
     if data[4:8] == b"ftyp":

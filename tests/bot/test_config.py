@@ -510,7 +510,8 @@ def test_ids_that_have_several_writings_are_read_in_all_of_them(tmp_path: Path) 
         '[channels.whatsapp]\ndirect = "allowlist"\nallow = ["+1-555-0001236", "100000000000002@lid", 15550001240]\n'
         'blocked = ["1555 0001237"]\n\n'
         '[channels.whatsapp.chats."120363000000000001@g.us"]\nallow = ["+1 555 0001238"]\n\n'
-        '[[bindings]]\nagent = "main"\nchannel = "whatsapp"\nsender = "+1 555 0001239"\n',
+        '[[bindings]]\nagent = "main"\nchannel = "whatsapp"\nsender = "+1 555 0001239"\n\n'
+        '[[bindings]]\nagent = "main"\naccount = "whatsapp"\nsender = 15550001241\n',
         encoding="utf-8",
     )
     settings = load(home, {})
@@ -522,7 +523,7 @@ def test_ids_that_have_several_writings_are_read_in_all_of_them(tmp_path: Path) 
         ("+15550001237",),
     )
     assert section.chats["120363000000000001@g.us"].allow == ("+15550001238",)
-    assert settings.bindings[0].sender == "+15550001239"
+    assert [binding.sender for binding in settings.bindings] == ["+15550001239", "+15550001241"]
 
 
 @pytest.mark.parametrize(

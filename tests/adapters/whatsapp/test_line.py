@@ -28,7 +28,7 @@ from adapters.whatsapp.session import session_of
 from adapters.whatsapp.settings import WhatsAppSettings
 from tests.adapters.whatsapp.conftest import IN_GROUP, Open, part
 from tests.adapters.work import Naps, Received, running, until
-from tests.fakes.whatsapp_events import BOT, event
+from tests.fakes.whatsapp_events import BOT, event, update
 from tests.fakes.whatsapp_seam import Fault, Seam
 
 
@@ -446,6 +446,7 @@ async def test_a_session_that_is_being_written_is_waited_for(
 async def test_a_note_that_can_not_be_read_holds_up_nothing(seam: Seam, folder: Path, adapter: WhatsAppAdapter) -> None:
     """It may be of an older release."""
     notebook = Notebook(folder)
+    notebook.belongs_to(f"+{BOT['phone']}")
     notebook.keep(17, b"\xff\xff no event")
     notebook.keep(99, b"")
     notebook.close()
@@ -454,6 +455,39 @@ async def test_a_note_that_can_not_be_read_holds_up_nothing(seam: Seam, folder: 
         seam.says("hello")
         await until(lambda: received.texts == ["hello"])
         await until(lambda: _noted(folder) == 0)
+
+
+async def test_a_note_on_which_the_process_dies_is_skipped_in_the_end(
+    seam: Seam, folder: Path, adapter: WhatsAppAdapter, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else one message would keep the channel from ever starting again."""
+    notebook = Notebook(folder)
+    notebook.belongs_to(f"+{BOT['phone']}")
+    said = load().events.Message.FromString(event(update({"conversation": "a bomb"})).SerializeToString())
+    number = notebook.keep(17, said.SerializeToString())
+    assert [notebook.tried(number) for _ in range(3)] == [True] * 3  # three processes died on it
+    notebook.close()
+    received = Received()
+    async with running(adapter, received.accept):
+        seam.says("hello")
+        await until(lambda: received.texts == ["hello"])
+        await until(lambda: _noted(folder) == 0)
+    assert "an event was skipped" in caplog.text
+    assert "bomb" not in caplog.text
+
+
+async def test_a_note_that_can_not_be_stored_is_tried_for_as_long_as_it_takes(
+    folder: Path, adapter: WhatsAppAdapter, naps: Naps
+) -> None:
+    """A full disk is no fault of the message's."""
+    notebook = Notebook(folder)
+    notebook.belongs_to(f"+{BOT['phone']}")
+    notebook.keep(17, event(update({"conversation": "hello"})).SerializeToString())
+    notebook.close()
+    received = Received(troubles=[OSError("full")] * 6)
+    async with running(adapter, received.accept):
+        await until(lambda: received.texts == ["hello"])
+    assert len(naps.taken) >= 6
 
 
 async def test_a_broken_notebook_is_explained(seam: Seam, adapter: WhatsAppAdapter, folder: Path) -> None:
