@@ -276,7 +276,9 @@ class Hub:
         tasks.append(asyncio.create_task(self._health.keep(), name="health"))
         tasks.append(asyncio.create_task(self._housekeeping.keep(), name="housekeeping"))
         try:
-            await asyncio.gather(*tasks)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
         finally:
             await self._stop(tasks)
 

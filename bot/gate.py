@@ -73,7 +73,8 @@ class Gate:
         bindings, default = self._settings.routes(), self._settings.default_agent
         if address.channel == "terminal" and address.space is not None and self.knows(address.space):
             bindings, default = (), address.space  # limpet chat --agent NAME: what is said wins over what is bound
-        return route(message, address, bindings, default, verdict.level, identity)
+        peer = await self.people.first_id(address, message.sender)
+        return route(message, address, bindings, default, verdict.level, identity, peer)
 
     async def admit(self, message: Message) -> Route | None:
         """The route of a message, None when its sender may not talk."""

@@ -117,7 +117,7 @@ class Pairing:
         address, now = message.address, self._clock()
         async with self._state.transaction() as db:
             await db.execute("DELETE FROM pairing WHERE asked_at <= ?", ((now - REMEMBERED).isoformat(),))
-            if await _is_refused(db, message):
+            if _REFUSED in await _rows(db, message):  # an owner said no, and not long ago
                 return None
             told = await _told_again(db, message, now)
             code = told[0] if told else await self._issued(db, message, now)
@@ -151,10 +151,7 @@ class Pairing:
         )
         if len(waiting) >= MOST_WAITING:
             code, asked_at = waiting[0]
-            had_one = await db.execute_fetchall(
-                "SELECT 1 FROM pairing WHERE channel = ? AND account = ? AND sender = ?", (*account, sender.id)
-            )
-            if had_one or now - datetime.fromisoformat(asked_at) < FRESH:
+            if await _rows(db, message) or now - datetime.fromisoformat(asked_at) < FRESH:
                 return None
             await _void(db, code, now)
         code = self._code()
@@ -183,11 +180,10 @@ class Pairing:
 
     async def of(self, message: Message) -> PairingRequest | None:
         """The code that waits for the sender of ``message``; None where none does."""
+        asker, values = _asker(message)
         row = await self._state.row(
-            f"SELECT {_COLUMNS} FROM pairing WHERE channel = ? AND account = ? AND sender = ? AND expires_at > ?",  # noqa: S608 - a constant
-            message.address.channel,
-            message.address.account,
-            message.sender.id,
+            f"SELECT {_COLUMNS} FROM pairing WHERE {asker} AND expires_at > ?",  # noqa: S608 - constants and "?" marks
+            *values,
             self._clock().isoformat(),
         )
         return _request(row) if row else None
@@ -234,24 +230,26 @@ def _request(row: Sequence[Any]) -> PairingRequest:
     return PairingRequest(code, channel, account, sender, name, until, told, unpacked(address) if address else None)
 
 
-async def _is_refused(db: Any, message: Message) -> bool:
-    """Whether an owner said no to the sender of ``message``, and not long ago."""
-    address = message.address
-    return bool(
-        await db.execute_fetchall(
-            "SELECT 1 FROM pairing WHERE channel = ? AND account = ? AND sender = ? AND told = ?",
-            (address.channel, address.account, message.sender.id, _REFUSED),
-        )
-    )
+def _asker(message: Message) -> tuple[str, tuple[str, ...]]:
+    """What is true of the rows of its sender, by whichever of their ids they asked, and the values of that."""
+    address, ids = message.address, message.sender.ids
+    marks = ", ".join("?" * len(ids))
+    return f"channel = ? AND account = ? AND sender IN ({marks})", (address.channel, address.account, *ids)
+
+
+async def _rows(db: Any, message: Message) -> list[int]:
+    """How often its sender was told of each code of theirs, or what is remembered of them instead."""
+    asker, values = _asker(message)
+    rows = await db.execute_fetchall(f"SELECT told FROM pairing WHERE {asker}", values)  # noqa: S608 - only "?" marks
+    return [int(told) for (told,) in rows]
 
 
 async def _told_again(db: Any, message: Message, now: datetime) -> tuple[str, int] | None:
     """The code that waits for this sender and how often it was told, this time included; None without one."""
-    address = message.address
+    asker, values = _asker(message)
     rows = await db.execute_fetchall(
-        "UPDATE pairing SET told = told + 1 WHERE channel = ? AND account = ? AND sender = ? AND expires_at > ?"
-        " RETURNING code, told",
-        (address.channel, address.account, message.sender.id, now.isoformat()),
+        f"UPDATE pairing SET told = told + 1 WHERE {asker} AND expires_at > ? RETURNING code, told",  # noqa: S608 - only "?" marks
+        (*values, now.isoformat()),
     )
     return next(((str(code), int(told)) for code, told in rows), None)
 

@@ -78,9 +78,20 @@ _TIERS = ("exact chat", "parent chat", "any chat", "space and role", "space", "a
 
 
 def route(
-    message: Message, address: Address, bindings: Sequence[Binding], default: str, level: Level, identity: str | None
+    message: Message,
+    address: Address,
+    bindings: Sequence[Binding],
+    default: str,
+    level: Level,
+    identity: str | None = None,
+    peer: str | None = None,
 ) -> Explanation:
-    """Route ``message``, whose canonical address is ``address``. ``default`` is the agent where no binding matches."""
+    """Route ``message``, whose canonical address is ``address``. ``default`` is the agent where no binding matches.
+
+    ``identity`` is the configured name of the person, None without one; ``peer`` the first id they were known by, None
+    for the one they have now.
+    """
+    peer = peer or message.sender.id
     tried = sorted(
         ((tier, binding) for binding in bindings for tier in _tiers(binding.match, address)),
         key=lambda pair: (pair[0], -_asked(pair[1].match)),
@@ -96,9 +107,9 @@ def route(
             considered.append(Considered(binding, False, reason or "a more exact binding won"))
     agent, per = (winner.agent, winner.per) if winner else (default, None)
     if per is not None:
-        agent = made_name(agent, audience(address, message.sender, identity, per))
-    scope = scope_of(address, message.sender, level, identity, per)
-    session = session_key(agent, address, message.sender, scope, identity)
+        agent = made_name(agent, audience(address, peer, identity, per))
+    scope = scope_of(address, peer, level, identity, per)
+    session = session_key(agent, address, peer, scope, identity)
     return Explanation(Route(agent, session, scope), tuple(considered))
 
 

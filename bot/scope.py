@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from adapters.message import Address, Sender
+from adapters.message import Address
 from workspaces.names import portable_name
 from workspaces.scope import Level, Scope
 
@@ -17,8 +17,8 @@ Per: TypeAlias = Literal["chat", "sender"]
 """For whom a workspace is made."""
 
 
-def scope_of(address: Address, sender: Sender, level: Level, identity: str | None, per: Per | None = None) -> Scope:
-    """``address`` is canonical; ``identity`` is the configured name of the person, None without one.
+def scope_of(address: Address, peer: str, level: Level, identity: str | None, per: Per | None = None) -> Scope:
+    """``address`` is canonical, ``peer`` the first id of who speaks, ``identity`` their configured name or None.
 
     ``per`` is for whom the workspace was made, None where the settings name its agent.
     """
@@ -27,7 +27,7 @@ def scope_of(address: Address, sender: Sender, level: Level, identity: str | Non
     if address.kind == "direct":
         if level is Level.OWNER or per == "sender":
             return Scope.home(level)
-        name = f"identity/{identity}" if identity else f"{address.channel}/direct/{sender.id}"
+        name = f"identity/{identity}" if identity else f"{address.channel}/direct/{peer}"
         return Scope.chat(portable_name(name), level)
     chat = address.chat
     if address.parent is not None and not address.private:
@@ -38,13 +38,13 @@ def scope_of(address: Address, sender: Sender, level: Level, identity: str | Non
     return Scope.chat(portable_name("/".join(parts)), level)
 
 
-def audience(address: Address, sender: Sender, identity: str | None, per: Per) -> tuple[str, ...]:
+def audience(address: Address, peer: str, identity: str | None, per: Per) -> tuple[str, ...]:
     """What tells the chat or the sender that a workspace is made for from every other one.
 
     A public thread belongs to its parent; a private one is a chat of its own. An identity is one sender everywhere.
     """
     if per == "sender" or address.kind == "direct":
-        return ("identity", identity) if identity else (address.channel, address.account, "direct", sender.id)
+        return ("identity", identity) if identity else (address.channel, address.account, "direct", peer)
     place = (address.channel, address.account, "chat", address.space or "")
     if address.parent is None:
         return (*place, address.chat, address.thread) if address.private and address.thread else (*place, address.chat)

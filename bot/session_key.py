@@ -11,20 +11,20 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from adapters.message import Address, Sender
+from adapters.message import Address
 from workspaces.scope import Scope
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
 """What ``quote`` leaves as it is, as it does with nearly all there is; finding that out takes it five times as long."""
 
 
-def session_key(agent: str, address: Address, sender: Sender, scope: Scope, identity: str | None) -> str:
-    """``address`` is canonical; ``identity`` is the configured name of the person, None without one."""
+def session_key(agent: str, address: Address, peer: str, scope: Scope, identity: str | None) -> str:
+    """``address`` is canonical, ``peer`` the first id of who speaks, ``identity`` their configured name or None."""
     if address.kind == "direct":
         if identity is not None:
             parts = [agent, "identity", identity]
         else:
-            parts = [agent, address.channel, address.account, "direct", sender.id]
+            parts = [agent, address.channel, address.account, "direct", peer]
         parts += [scope.area, scope.level.name.lower()]
     else:
         parts = [agent, address.channel, address.account, address.kind, address.space or "", address.chat, scope.area]

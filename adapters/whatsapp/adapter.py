@@ -11,8 +11,8 @@ import logging
 import random
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -126,6 +126,7 @@ class WhatsAppAdapter:
         self._heard = Heard()
         self._memory: _Memory | None = None
         self._me: frozenset[Jid] = frozenset()
+        self._line: Line | None = None
         self._client: Client | None = None
         self._is_connected = False
         self._caught_up = asyncio.Event()
@@ -144,7 +145,7 @@ class WhatsAppAdapter:
                 self._opened,
                 self._is_caught_up,
             )
-            await rounds.keep(lambda: Line(ends, rounds).hold())
+            await rounds.keep(lambda: self._hold(Line(ends, rounds)))
         except AuthFailed as error:
             told = session.named(error, self.account)
             self.health = replace(self.health, state="failed", detail=str(told))
@@ -152,6 +153,23 @@ class WhatsAppAdapter:
         except asyncio.CancelledError:
             self.health = replace(self.health, state="stopped", detail="")
             raise
+
+    async def _hold(self, line: Line) -> None:
+        """Until it breaks. One whose run was cancelled stays for what there is to say, until ``close`` or a new one."""
+        await self._hang_up()
+        self._line = line
+        try:
+            await line.hold()
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            await self._hang_up()
+            raise
+
+    async def _hang_up(self) -> None:
+        if self._line is not None:
+            await self._line.close()
+            self._line = None
 
     def _remember(self) -> _Memory:
         """From the folder, once."""
@@ -171,7 +189,6 @@ class WhatsAppAdapter:
         """What reads for the account that is linked."""
         memory = self._remember()
         jids = frozenset(jid for text in (me.id, me.lid) if (jid := Jid.of_id(text)))
-        memory.identities.learn(jids)
         self._me = jids
         reader = Reader(
             self.account,
@@ -208,16 +225,17 @@ class WhatsAppAdapter:
         if part.address.kind == "group":
             text, called = outbound.with_mentions(text, self._known)
         context = outbound.context_of(self._answered(part, chat), called)
-        await self._pacing.wait(len(text))
+        await self._pacing.wait(part.address.chat, len(text))
         self._mark_read(part.address)
         body: Any
         if upload is None:
             body = outbound.body_of(text, context)
         else:
-            handed_over = await client.upload(upload.data, upload.form)
+            with self._named():
+                handed_over = await client.upload(upload.data, upload.form)
             body = uploads.body_of(upload, handed_over, text, context)
         client = await self._writing()  # once more: what comes before took its time
-        with memory.ours.echoes.sending(part.address.chat, text):
+        with self._named(), memory.ours.echoes.sending(part.address.chat, text):
             message = await client.send(chat, body)
         buttons = [button for row in part.buttons for button in row]
         await memory.ours.sent(part.address.chat, message, buttons, self._times.now())
@@ -246,13 +264,21 @@ class WhatsAppAdapter:
         now = self._times.now()
         if now - sent_at > _EDITABLE:
             raise Rejected("WhatsApp lets a message be changed for 15 minutes", gone=True)
-        await self._edits.wait(0)
+        await self._edits.wait(part.address.chat, 0)
         client = await self._writing()
-        with ours.echoes.sending(part.address.chat, text):
+        with self._named(), ours.echoes.sending(part.address.chat, text):
             await client.send(chat, outbound.edit_of(text, chat, message_id, round(now.timestamp() * 1000)))
         if ours.sent_at(*place) is None:
             raise Rejected("the message was taken back", gone=True)
         await ours.sent(*place, [button for row in part.buttons for button in row], now)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """What is refused for want of a link names this account in its mend."""
+        try:
+            yield
+        except AuthFailed as error:
+            raise session.named(error, self.account) from None
 
     def _chat(self, address: Address) -> Jid:
         chat = Jid.of_id(address.chat)
@@ -321,6 +347,8 @@ class WhatsAppAdapter:
         if address.kind != "direct" and said is None:
             log.debug("whatsapp/%s: a reaction was not shown: nobody knows whose message it is", self.account)
             return
+        if emoji and not self._pacing.spend(address.chat):
+            return
         self._mark_read(address)
         by = said.author if said is not None and address.kind != "direct" else None
         now_ms = round(self._times.now().timestamp() * 1000)
@@ -381,6 +409,7 @@ class WhatsAppAdapter:
     async def close(self) -> None:
         for marking in self._marking:
             marking.cancel()
+        await self._hang_up()
         if self._memory is not None:
             await asyncio.to_thread(self._memory.notebook.close)
             self._memory = None

@@ -166,11 +166,15 @@ class Client:
         if (error := running.exception()) is not None:
             raise refusals.of_connect(str(error)) from None
 
+    def deafen(self) -> None:
+        """Hear nothing more: what is said from now on is noted for the next run. What is sent still leaves."""
+        if self._bridge is not None:
+            self._bridge.close()
+
     async def stop(self) -> None:
         """End it, and wait for it, for some seconds at most. What is called from now on is Unreachable."""
         was_there, self._stage = self._stage == "there", "ended"
-        if self._bridge is not None:
-            self._bridge.close()
+        self.deafen()
         if self._running is None:
             return
         if self._calls:
@@ -252,7 +256,7 @@ class Client:
 
     async def pair(self, phone: str) -> str:
         """The code to link by that ``phone`` asks for."""
-        return str(await self._call(self._client.PairPhone, phone, True, of=refusals.of_connect, seconds=30.0))
+        return str(await self._call(self._client.PairPhone, phone, True, of=refusals.of_pair, seconds=30.0))
 
     # Who is who -------------------------------------------------------------------------------------------------------
 

@@ -99,12 +99,12 @@ class Reader:
 
     def _learned(self, source: Any, now: datetime) -> list[Inbound]:
         """What the event tells of who is who, and which chat has another id by that."""
-        told = [(source.Sender, source.SenderAlt)]
+        told: list[tuple[Jid | None, ...]] = [(Jid.of(source.Sender), Jid.of(source.SenderAlt)), tuple(self.me.jids)]
         if source.IsFromMe and not source.IsGroup:
-            told.append((source.Chat, source.RecipientAlt))
+            told.append((Jid.of(source.Chat), Jid.of(source.RecipientAlt)))
         moved: list[Inbound] = []
         for jids in told:
-            learned = self.identities.learn(Jid.of(jid) for jid in jids)
+            learned = self.identities.learn(jids)
             if learned is not None and learned.was is not None:
                 moved.append(Moved(self._direct(learned.was), learned.person.id, now))
         return moved

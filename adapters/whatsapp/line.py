@@ -10,7 +10,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ class Ends:
 
 
 class Line:
-    """One connection, from its start to its end."""
+    """One connection, from its start to its end. It is to be closed, however it ended."""
 
     def __init__(self, ends: Ends, rounds: Rounds) -> None:
         self._ends = ends
@@ -63,15 +63,20 @@ class Line:
         self._intake: Intake | None = None
         self._me: BotIdentity | None = None
         self._catching_up: asyncio.TimerHandle | None = None
+        self._is_connected = False
+        self._has_all = False
+        """Since the connection was made: that may be told before the connection itself is."""
+        self._link = ExitStack()
 
     async def hold(self) -> None:
-        """Until it breaks for good: raises ``adapters.errors``, or StoreError."""
+        """Until it breaks for good: raises ``adapters.errors``, or StoreError.
+
+        Cancelled it hears nothing more, but until it is closed what there is to say can leave by it.
+        """
         ends = self._ends
         self._become(await asyncio.to_thread(session.identity, ends.folder))
-        with session.held(ends.folder, Unreachable("another process uses this link just now: it is tried again")):
-            await self._hold(ends)
-
-    async def _hold(self, ends: Ends) -> None:
+        used = Unreachable("another process uses this link just now: it is tried again")
+        self._link.enter_context(session.held(ends.folder, used))
         await asyncio.to_thread(load)  # the first time it takes a second
         await self._catch_up()
         await probe(ends.settings.proxy_url)
@@ -81,11 +86,18 @@ class Line:
             running = await client.start(self._take, self._failed, show=self._shown, journal=ends.notebook, kept=SAID)
             ends.opened(client)
             await self._watch(running)
-        finally:
-            ends.opened(None)
-            self._behind(ends=True)
-            self._ended.cancel()
-            await asyncio.shield(asyncio.ensure_future(client.stop()))
+        except asyncio.CancelledError:
+            client.deafen()
+            raise
+
+    async def close(self) -> None:
+        """End the connection, and let go of the link."""
+        self._ends.opened(None)
+        self._disconnected()
+        self._ended.cancel()
+        if self._client is not None:
+            await asyncio.shield(asyncio.ensure_future(self._client.stop()))
+        self._link.close()
 
     def _become(self, me: BotIdentity) -> None:
         self._me = me
@@ -136,15 +148,17 @@ class Line:
         if trouble is not None:
             self._end(trouble)
         elif kind == "Connected":
-            self._behind()
+            self._connected()
             await self._look_again()
             self._well()
         elif kind == "KeepAliveRestored":
-            self._well()
+            if self._is_connected:  # it may be told late
+                self._well()
         elif kind in ("Disconnected", "StreamError"):
-            self._behind(ends=True)
+            self._disconnected()
             self._lost(Unreachable(states.LOST))
         elif kind == "KeepAliveTimeout":
+            self._has_all = False  # the library makes another connection, without a word of its end
             self._lost(Unreachable(states.SILENT))
         elif kind == "OfflineSyncCompleted":
             self._intake.summed_up()
@@ -152,18 +166,29 @@ class Line:
         elif kind == "UndecryptableMessage":
             log.warning("%s: a message could not be decrypted: its sender is asked for it again", self._rounds.name)
 
-    def _behind(self, *, ends: bool = False) -> None:
-        """Something may have been written meanwhile. ``ends``: nothing will come before there is a connection again."""
-        if self._catching_up is not None:
-            self._catching_up.cancel()
-        self._ends.caught_up(None if ends else False)
-        self._catching_up = None if ends else self._loop.call_later(_CATCH_UP_SECONDS, self._caught_up)
+    def _connected(self) -> None:
+        """What was written meanwhile comes now, if it has not come already."""
+        self._wait_no_more()
+        self._is_connected = True
+        if not self._has_all:
+            self._catching_up = self._loop.call_later(_CATCH_UP_SECONDS, self._caught_up)
+        self._ends.caught_up(self._has_all)
 
     def _caught_up(self) -> None:
+        self._wait_no_more()
+        self._has_all = True
+        if self._is_connected:
+            self._ends.caught_up(True)
+
+    def _disconnected(self) -> None:
+        self._wait_no_more()
+        self._is_connected = self._has_all = False
+        self._ends.caught_up(None)
+
+    def _wait_no_more(self) -> None:
         if self._catching_up is not None:
             self._catching_up.cancel()
             self._catching_up = None
-            self._ends.caught_up(True)
 
     async def _look_again(self) -> None:
         """Who we are, if that was not all known when the account was linked."""

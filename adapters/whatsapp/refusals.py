@@ -86,6 +86,18 @@ def of_connect(said: str) -> AdapterError:
     return Unreachable(f"WhatsApp can't be reached ({quote(said)})")
 
 
+def of_pair(said: str) -> AdapterError:
+    """For a code that was asked for with a phone number."""
+    code = _code(said)
+    if code in _TOO_MUCH or "rate-overlimit" in said:
+        return RateLimited(f"WhatsApp gives that number no more codes for now ({quote(said)}): wait an hour", _WAIT)
+    if code is not None and 400 <= code < 500:
+        return AuthFailed(
+            f"WhatsApp gives that number no code ({quote(said)}): is it the account's, and written whole?"
+        )
+    return of_connect(said)
+
+
 def quote(said: str) -> str:
     """For people to look up, without the numbers of other people."""
     return _NUMBERS.sub("…", " ".join(said.split()))[:_LONGEST_QUOTE]

@@ -40,7 +40,10 @@ class WhatsAppSettings(BaseModel):
         default=20, ge=1, le=120, description="How many messages are sent in a minute, to all chats together."
     )
     messages_an_hour: int = Field(
-        default=300, ge=1, le=3000, description="How many messages are sent in an hour, to all chats together."
+        default=300,
+        ge=1,
+        le=3000,
+        description="How many messages are sent in an hour, to all chats together; to one chat half as many.",
     )
     answer_seconds: float = Field(
         default=80.0,

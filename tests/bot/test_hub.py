@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from adapters.adapter import Accept, Health
-from adapters.message import Edited, Moved, Quote
+from adapters.message import Edited, Moved, Quote, Sender
 from bot import inbox, outcome, turns
 from bot.app import Hub
 from bot.config import load
@@ -18,7 +18,7 @@ from bot.home import Home
 from bot.state import State
 from tests.bot.conftest import OPEN, Clock, Serve, people_of
 from tests.fakes.adapter import FakeAdapter
-from tests.fakes.model_server import ModelServer, Recorded, Reply
+from tests.fakes.model_server import Call, ModelServer, Recorded, Reply
 from workspaces.scope import Level
 
 
@@ -124,6 +124,48 @@ async def test_a_moved_chat_keeps_its_session(serve: Serve, door: FakeAdapter) -
         "one",
         "two",
     ]
+
+
+async def test_a_person_who_is_known_by_another_id_keeps_session_and_memory(
+    serve: Serve, door: FakeAdapter, home: Home
+) -> None:
+    """Their hidden id is learned after they wrote by their number: the same talk goes on, in the same folder."""
+    channel = 'direct = "allowlist"\nallow = ["7"]\n'
+    replies = iter([Reply(calls=[Call("memory_append", '{"text": "the dog is called Biscuit"}')]), *[Reply("ok")] * 2])
+    async with ModelServer(lambda _: next(replies)) as server, serve(server, channel):
+        first = door.message("one", chat="7", sender="7")
+        await door.says(first)
+        await door.wait_sent(1)
+        await door._accepted().result()(Moved(first.address, "100@lid", first.sent_at))
+        later = replace(door.message("two", chat="100@lid"), sender=Sender("100@lid", aliases=("7",)))
+        await door.says(later)
+        sent = await door.wait_sent(2)
+    assert sent[1].part.address.chat == "100@lid"
+    said = [m["content"].rpartition("] ")[2] for m in server.requests[2].messages if m["role"] == "user"]
+    assert said == ["one", "two"]
+    assert len([*home.state.glob("agents/main/sessions/*.jsonl")]) == 1
+    assert "Biscuit" in server.requests[2].text
+
+
+async def test_a_channel_is_told_to_stop_once_and_has_the_time_to(
+    serve: Serve, door: FakeAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told twice it would be torn away from what it still has to end, and the last answers had no door."""
+    ended: list[str] = []
+
+    async def run(accept: Accept) -> None:
+        door.health = replace(door.health, state="connected")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.1)
+            ended.append("in peace")
+
+    monkeypatch.setattr(door, "run", run)
+    async with ModelServer(echo) as server, serve(server):
+        while door.health.state != "connected":
+            await asyncio.sleep(0.01)
+    assert ended == ["in peace"]
 
 
 async def test_stop_ends_the_running_turn_at_once(serve: Serve, door: FakeAdapter) -> None:

@@ -40,8 +40,8 @@ class Waiting:
 
     def session(self, level: Level) -> str:
         message = self._door.message("x")
-        scope = scope_of(message.address, message.sender, level, None)
-        return session_key("main", message.address, message.sender, scope, None)
+        scope = scope_of(message.address, message.sender.id, level, None)
+        return session_key("main", message.address, message.sender.id, scope, None)
 
     async def hold(self, *levels: Level) -> None:
         for level in levels:

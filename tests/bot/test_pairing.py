@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from adapters.message import Address, Sender
+from adapters.message import Address, Message, Sender
 from bot.pairing import ALPHABET, FRESH, LENGTH, LIFETIME, MOST_TOLD, MOST_WAITING, NO_CODE_NOW, Pairing, new_code
 from bot.people import People
 from bot.state import State
@@ -45,6 +46,24 @@ async def test_levels_come_from_the_configuration_or_a_pairing(people: People) -
     assert await people.level(Address("discord", "d", "7", "direct"), Sender("7")) is None
     assert await people.level(CHAT, Sender("1", is_shared=True)) is None
     assert await people.level(Address("terminal", "terminal", "local", "direct"), Sender("local")) is Level.OWNER
+
+
+async def test_who_is_known_by_another_id_meanwhile_is_the_one_who_asked(pairing: Pairing) -> None:
+    """A phone number, and later the hidden id of the same person: no second code, and a no stays a no."""
+
+    def words() -> Message:
+        message = DOOR.message("hi")
+        return replace(message, sender=Sender("100@lid", aliases=("7",)))
+
+    code = await ask(pairing)
+    assert code is not None
+    assert code in (await pairing.ask(words()) or "")
+    request = await pairing.of(words())
+    assert request is not None
+    assert request.sender == "7"
+    await pairing.deny(code, for_good=True)
+    assert await pairing.ask(words()) is None
+    assert await pairing.waiting() == []
 
 
 async def test_a_name_gives_no_level(people: People) -> None:

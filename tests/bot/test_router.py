@@ -85,7 +85,7 @@ def test_a_binding_names_a_chat_that_moved_by_either_id(named: str) -> None:
 
 
 def test_scopes_follow_the_audience() -> None:
-    ann, bob = Sender("7"), Sender("8")
+    ann, bob = "7", "8"
     direct = Address("telegram", "t", "7", "direct")
     assert scope_of(direct, ann, Level.OWNER, None).area == HOME
     assert scope_of(Address("terminal", "terminal", "local", "direct"), ann, Level.OWNER, None).area == HOME
@@ -101,7 +101,7 @@ def test_scopes_follow_the_audience() -> None:
 
 
 def test_a_direct_session_ends_when_level_or_link_changes() -> None:
-    ann = Sender("7")
+    ann = "7"
     direct = Address("telegram", "t", "7", "direct")
     keys = {
         session_key("main", direct, ann, scope_of(direct, ann, level, identity), identity)
@@ -114,7 +114,7 @@ def test_a_direct_session_ends_when_level_or_link_changes() -> None:
 def test_direct_messages_without_a_chat_id_are_told_apart_by_sender() -> None:
     """G-RTE-12: two people, no chat id, two sessions."""
     nowhere = Address("sms", "s", "", "direct")
-    one, two = Sender("1"), Sender("2")
+    one, two = "1", "2"
     assert session_key("main", nowhere, one, scope_of(nowhere, one, Level.GUEST, None), None) != session_key(
         "main", nowhere, two, scope_of(nowhere, two, Level.GUEST, None), None
     )
@@ -124,9 +124,7 @@ def test_linked_accounts_share_one_session() -> None:
     there = Address("telegram", "t", "7", "direct")
     here = Address("discord", "d", "99", "direct")
     scope = Scope.home()
-    assert session_key("main", there, Sender("7"), scope, "ann") == session_key(
-        "main", here, Sender("99"), scope, "ann"
-    )
+    assert session_key("main", there, "7", scope, "ann") == session_key("main", here, "99", scope, "ann")
 
 
 COLLIDING = ["telegram:a_b", "telegram:a:b", "telegram/a:b", "telegram_a:b", "Telegram:a_b"]
@@ -173,10 +171,9 @@ def test_two_texts_have_two_names(left: str, right: str) -> None:
 def test_session_keys_are_collision_free(agent: str, chat: str, account: str, thread: str) -> None:
     """Two addresses have one key only when all their parts are equal, whatever separators the parts hold."""
     scope = Scope.chat("x", Level.GUEST)
-    sender = Sender("1")
 
     def key(agent: str, chat: str, account: str, thread: str) -> str:
-        return session_key(agent, Address("c", account, chat, "group", thread=thread), sender, scope, None)
+        return session_key(agent, Address("c", account, chat, "group", thread=thread), "1", scope, None)
 
     mine = key(agent, chat, account, thread)
     assert mine != key(agent + "/", chat, account, thread)

@@ -110,6 +110,7 @@ class Seam:
         """Until it is set, a client that is started is not there yet."""
         self.may_begin.set()
         self.pairing_of: str | None = None
+        self.pairing_error = ""
         self._ended = threading.Event()
         self._clients: dict[bytes, _Running] = {}
         self._stopped: set[bytes] = set()
@@ -368,7 +369,7 @@ class Seam:
     def PairPhone(self, name: bytes, params: bytes, _: int) -> bytes:  # noqa: N802
         self._there(name)
         self.pairing_of = load().events.PairPhoneParams.FromString(params).phone
-        return _answer("PairPhoneReturnFunction", {"Code": PAIRING_CODE})
+        return _answer("PairPhoneReturnFunction", {"Code": PAIRING_CODE, "Error": self.pairing_error})
 
     def _there(self, name: bytes) -> _Running:
         running = self._clients.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,23 @@ async def test_an_account_is_linked_and_its_agent_answers(
         assert len(ann.told("Message", kind="text")) == 2
         assert len(server.requests) == 2
     assert "high tide" not in "".join(str(node) for node in relay.heard)
+
+
+async def test_an_answer_that_is_ready_while_it_stops_still_leaves(
+    relay: Relay, ann: Person, configured: Limpet, account: Account
+) -> None:
+    replies = iter([Reply("hello"), Reply("good night", wait=True)])
+    async with ModelServer(lambda _: next(replies)) as server:
+        configured.configure(_settings(relay, server))
+        await log_in(relay, configured, account)
+        async with configured.hub() as hub:
+            await relay.until(lambda: relay.online(account))
+            await ann.say(account.by_phone, "are you there")
+            await ann.sees(text="hello")
+            await ann.say(account.by_phone, "one thing more")
+            await server.arrived(2)
+            stopping = asyncio.create_task(hub.stop())
+            await asyncio.sleep(1)  # it receives no more by then
+            server.release()
+            assert await stopping == 0
+        await ann.sees(text="good night")

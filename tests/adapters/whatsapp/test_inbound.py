@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.errors import Rejected
-from adapters.message import Address, Button, Message, Pressed, Sender
+from adapters.message import Address, Button, Message, Moved, Pressed, Sender
 from adapters.whatsapp import content
 from adapters.whatsapp.choices import Choices
 from adapters.whatsapp.echoes import Echoes
@@ -113,6 +113,19 @@ def test_who_wrote_under_a_number_moves_once() -> None:
     assert read(own, {"conversation": "hi"}, chat=phone, sender=phone, alt="@").address.chat == f"+{ANN['phone']}"
     kinds = [[type(one).__name__ for one in own.events_of(event(update({"conversation": "hi"})), NOW)] for _ in "12"]
     assert kinds == [["Moved", "Message"], ["Message"]]
+
+
+def test_the_chat_with_oneself_moves_as_well() -> None:
+    """A link from before hidden ids gets its own later: the talk with oneself goes on."""
+    phone = f"{BOT['phone']}@s.whatsapp.net"
+    own = replace(reader(), me=replace(ME, jids=frozenset({Jid(BOT["phone"], "s.whatsapp.net")})))
+    said: dict[str, Any] = {"message": {"conversation": "hi"}, "chat": phone, "sender": phone, "alt": "@"}
+    said["from_me"] = True
+    assert read(own, **said, id="3A1").address.chat == f"+{BOT['phone']}"
+    later = replace(own, me=ME)
+    moved, message = later.events_of(event(update(**said, id="3A2")), NOW)
+    assert isinstance(moved, Moved)
+    assert (moved.address.chat, moved.to_chat, message.address.chat) == (f"+{BOT['phone']}", SELF, SELF)
 
 
 # Files ----------------------------------------------------------------------------------------------------------------

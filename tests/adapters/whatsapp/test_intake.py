@@ -22,6 +22,7 @@ async def test_the_phone_number_is_asked_for_where_an_event_has_none(
         seam.says("hello", **_NO_NUMBER)
         await until(lambda: received.texts == ["hello"])
     seam.phones.clear()
+    await adapter.close()
     again = opened()
     async with running(again, received.accept):
         seam.says("again", **_NO_NUMBER)

@@ -109,6 +109,9 @@ async def test_a_lost_connection_is_told_and_found_again(
         if kind == "KeepAliveTimeout":
             seam.report("KeepAliveRestored", event({}, "KeepAliveRestored"))
         else:
+            seam.report("KeepAliveRestored", event({}, "KeepAliveRestored"))  # told late
+            await asyncio.to_thread(seam.all_reported)
+            assert adapter.health.state == "retrying"
             seam.report("Connected", event({"status": True}, "Connected"))
         await until(connected(adapter))
         assert seam.starts == 1, "the library does it by itself"
@@ -170,8 +173,29 @@ async def test_it_can_be_stopped_and_run_again(seam: Seam, adapter: WhatsAppAdap
             seam.says(f"{number}")
             await until(lambda: received.texts[-1:] == [f"{number}"])  # noqa: B023  # it is over before the next
         assert adapter.health.state == "stopped"
-        assert not seam.is_connected
+    await adapter.close()
+    assert not seam.is_connected
     assert list(dict.fromkeys(received.texts)) == ["0", "1", "2"], "the newest may come twice: that is a replay"
+
+
+async def test_what_is_ready_at_a_stop_still_leaves(seam: Seam, opened: Open) -> None:
+    """The hub receives nothing more, and sends the answers that it has; what is said meanwhile waits on the disk."""
+    adapter = opened()
+    received = Received()
+    async with running(adapter, received.accept):
+        await until(connected(adapter))
+        seam.says("hello")
+        await until(lambda: received.texts == ["hello"])
+    seam.says("one more thing")
+    await adapter.send(part("good night"), "key")
+    assert [sent.text for sent in seam.sent] == ["good night"]
+    await adapter.close()
+    with pytest.raises(Unreachable):
+        await adapter.send(part("too late"), "key")
+    assert received.texts == ["hello"]
+    again = opened()
+    async with running(again, received.accept):
+        await until(lambda: received.texts[-1] == "one more thing")
 
 
 async def test_an_end_before_the_connection_is_made_leaves_none_behind(seam: Seam, adapter: WhatsAppAdapter) -> None:
@@ -181,6 +205,7 @@ async def test_an_end_before_the_connection_is_made_leaves_none_behind(seam: Sea
         run.cancel()
         await asyncio.wait([run])
         seam.starts = 0
+        await adapter.close()
         assert not seam.is_connected
 
 
@@ -191,15 +216,15 @@ async def test_an_end_before_the_library_has_begun_leaves_no_connection_behind(
     monkeypatch.setattr("adapters.whatsapp.client._END_SECONDS", 0.2)
     adapter = opened(write_first=True)
     seam.may_begin.clear()
-    async with running(adapter, Received().accept) as run:
+    async with running(adapter, Received().accept):
         await until(lambda: seam.starts == 1)
         with pytest.raises(Unreachable, match="no connection"):
             await adapter.send(part(), "key")  # Go would fall over a client that is not there
         await adapter.typing(part().address)
-        run.cancel()
-        await until(lambda: bool(seam._stopped))
-        seam.may_begin.set()
-        await asyncio.wait([run])
+    closing = asyncio.create_task(adapter.close())
+    await until(lambda: bool(seam._stopped))
+    seam.may_begin.set()
+    await closing
     assert not seam.is_connected
     assert seam._clients == {}
 
@@ -211,11 +236,10 @@ async def test_an_end_while_the_library_hangs_does_not_hang(
     hung = threading.Event()
     monkeypatch.setattr("adapters.whatsapp.client._END_SECONDS", 0.02)
     monkeypatch.setattr(seam, "Stop", lambda name: hung.wait(20))
-    async with running(adapter, Received().accept) as run:
+    async with running(adapter, Received().accept):
         await until(connected(adapter))
-        run.cancel()
-        _, waiting = await asyncio.wait([run], timeout=2)
-        assert not waiting
+    async with asyncio.timeout(2):
+        await adapter.close()
     assert "left to itself" in caplog.text
     hung.set()
     monkeypatch.undo()
@@ -549,3 +573,27 @@ async def test_nothing_is_written_before_all_that_was_written_meanwhile_has_come
         seam.report("OfflineSyncCompleted", event({"Count": 1}, "OfflineSyncCompleted"))
         await sending
         assert len(seam.sent) == 2
+
+
+async def test_what_has_come_before_the_connection_is_told_holds_nothing_up(seam: Seam, opened: Open) -> None:
+    """The library uploads keys before it says that it is connected; else each first answer would wait for 20 s."""
+    adapter = opened(write_first=True)
+    received = Received()
+    async with running(adapter, received.accept):
+        await until(connected(adapter))
+        for _ in range(2):
+            seam.report("Disconnected", event({"status": True}, "Disconnected"))
+            await until(lambda: adapter.health.state == "retrying")
+            seam.report("OfflineSyncCompleted", event({"Count": 0}, "OfflineSyncCompleted"))
+            seam.report("Connected", event({"status": True}, "Connected"))
+            await until(connected(adapter))
+            async with asyncio.timeout(5):
+                await adapter.send(part(), "1")
+        seam.report("Disconnected", event({"status": True}, "Disconnected"))
+        seam.report("Connected", event({"status": True}, "Connected"))
+        await asyncio.to_thread(seam.all_reported)
+        sending = asyncio.create_task(adapter.send(part(), "2"))
+        await asyncio.sleep(0.1)
+        assert not sending.done(), "that was another connection's"
+        seam.report("OfflineSyncCompleted", event({"Count": 0}, "OfflineSyncCompleted"))
+        await sending

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.errors import AuthFailed, Unreachable
+from adapters.errors import AuthFailed, RateLimited, Unreachable
 from adapters.linking import PairingCode, QrCode, Shown
 from adapters.whatsapp import WhatsAppAdapter, WhatsAppSettings
 from adapters.whatsapp.linking import link
@@ -55,6 +55,22 @@ async def test_a_code_to_type_is_asked_for_once(seam: Seam, folder: Path, phone:
     assert seam.pairing_of == "15550000001"
 
 
+@pytest.mark.parametrize(
+    ("said", "error", "words"),
+    [
+        ("info query returned status 400: bad-request", AuthFailed, "is it the account's"),
+        ("info query returned status 429: rate-overlimit", RateLimited, "wait an hour"),
+        ("info query timed out", Unreachable, "can't be reached"),
+    ],
+)
+async def test_a_number_that_gets_no_code_is_told_why(
+    seam: Seam, folder: Path, said: str, error: type[Exception], words: str
+) -> None:
+    seam.pairing_error = said
+    with pytest.raises(error, match=words):
+        await link(settings(seam), phone="+15550000001", show=_never, folder=folder)
+
+
 @pytest.mark.parametrize("phone", ["ann", "+12", "100000000000002@lid", "120363000000000001@g.us"])
 async def test_what_is_no_phone_number_is_refused_at_once(seam: Seam, folder: Path, phone: str) -> None:
     with pytest.raises(AuthFailed, match=r"\+15550001234"):
@@ -85,6 +101,7 @@ async def test_one_process_at_a_time_uses_a_link(seam: Seam, folder: Path) -> No
         adapter = WhatsAppAdapter("main", settings(seam), folder)
     async with running(adapter, Received().accept):
         await until(lambda: adapter.health.state == "connected")
+    await adapter.close()
 
 
 async def test_who_takes_too_long_may_begin_again(seam: Seam, folder: Path) -> None:

@@ -58,6 +58,19 @@ def test_the_words_of_the_library_are_an_error(said: str, error: type[AdapterErr
     assert words in str(found)
 
 
+async def test_a_link_that_is_no_more_is_told_with_the_mend_for_this_account(
+    seam: Seam, adapter: WhatsAppAdapter
+) -> None:
+    received = Received()
+    async with running(adapter, received.accept):
+        await until(lambda: adapter.health.state == "connected")
+        seam.says("hello")
+        await until(lambda: received.texts == ["hello"])
+        seam.faults.append(Fault("the store doesn't contain a device JID"))
+        with pytest.raises(AuthFailed, match=r"limpet channels login main$"):
+            await adapter.send(part(), "key")
+
+
 def test_an_error_names_nobody() -> None:
     assert "15550000002" not in str(of_send("no LID found for 15550000002@s.whatsapp.net from server"))
 
@@ -79,6 +92,7 @@ async def test_only_who_wrote_first_is_written_to(seam: Seam, adapter: WhatsAppA
         seam.says("hello")
         await until(lambda: received.texts[-1] == "hello")
         await adapter.send(part("one"), "key")
+    await adapter.close()
     again = opened()
     async with running(again, received.accept):
         await until(lambda: again.health.state == "connected")
@@ -87,6 +101,7 @@ async def test_only_who_wrote_first_is_written_to(seam: Seam, adapter: WhatsAppA
         with pytest.raises(Rejected, match="write_first"):
             await again.send(part("no", place(f"+{BOB['phone']}")), "key")
     assert [sent.text for sent in seam.sent] == ["in the group", "to oneself", "one", "two", "three"]
+    await again.close()
     bold = opened(write_first=True)
     async with running(bold, received.accept):
         await until(lambda: bold.health.state == "connected")
@@ -153,12 +168,14 @@ async def test_choices_are_known_after_a_restart(seam: Seam, adapter: WhatsAppAd
         seam.says("may I?")
         await until(lambda: received.texts == ["may I?"])
         asked = (await adapter.send(Part(place(), parse("Well?"), buttons=BUTTONS), "key")).message_id
+    await adapter.close()
     again = opened()
     async with running(again, received.accept):
         seam.says("2.")
         await until(lambda: bool(received.of(Pressed)))
     (pressed,) = received.of(Pressed)
     assert (pressed.message_id, pressed.data) == (asked, "deny 1")
+    await again.close()
     async with running(opened(), received.accept):
         seam.says("1")  # an answer to something else: what was asked has its answer
         await until(lambda: received.texts == ["may I?", "1"])
@@ -185,6 +202,7 @@ async def test_our_own_words_are_known_after_a_restart(seam: Seam, adapter: What
 
         seam.faults.append(Fault(meanwhile=comes_back))
         answer = (await adapter.send(part("answer", place(own)), "key")).message_id
+    await adapter.close()
     again = opened()
     async with running(again, received.accept):
         seam.says("answer", id=answer, **to_oneself)
@@ -296,6 +314,21 @@ async def test_signs_are_put_on_what_was_said(seam: Seam, adapter: WhatsAppAdapt
         await adapter.react(place(GROUP), "3AUNKNOWN", "👀")  # nobody knows whose it is
         await adapter.react(place(), direct, "")
     assert seam.reactions == [(direct, "👀"), (grouped, "👀"), (direct, "")]
+
+
+async def test_a_sign_takes_the_place_of_no_answer(seam: Seam, opened: Open) -> None:
+    """It counts as a message of the pace, and is left out where it would have to wait."""
+    adapter = opened(messages_a_minute=2)
+    received = Received()
+    async with running(adapter, received.accept):
+        await until(lambda: adapter.health.state == "connected")
+        said = seam.says("one")
+        await until(lambda: received.texts == ["one"])
+        await adapter.react(place(), said, "👀")
+        await adapter.send(part(), "key")
+        await adapter.react(place(), said, "🎉")
+        await adapter.react(place(), said, "")
+    assert seam.reactions == [(said, "👀"), (said, "")]
 
 
 async def test_an_own_message_is_taken_back_and_a_group_left(seam: Seam, opened: Open) -> None:
