@@ -87,7 +87,7 @@ def commands() -> str:
     """The program's help, then that of every command and verb, as they print it."""
     parts = [f"```\n{text()}\n```\n"]
     for entry in COMMANDS:
-        names = [(entry.name, verb) for verb in entry.verbs] or [(entry.name,)]
+        names: list[tuple[str, ...]] = [(entry.name, verb) for verb in entry.verbs] or [(entry.name,)]
         parts += [f"## limpet {' '.join(name)}\n\n```\n{_help(*name)}\n```\n" for name in names]
     return "\n".join(parts)
 

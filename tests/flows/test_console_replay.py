@@ -112,9 +112,10 @@ async def test_a_stop_that_is_said_again_stops_nothing(limpet: Limpet) -> None:
             console.say(Say("1", "first"))
             await server.arrived(1)
             console.say(Say("2", "/stop"))
-            stopped, _ = await console.until(Failure)
+            stopped, before = await console.until(Failure)
             assert (stopped.in_reply_to, stopped.code) == ("1", 130)
-            await console.until(Done)
+            if not any(isinstance(frame, Done) for frame in before):  # the ends of two turns, in either order
+                await console.until(Done)
             console.say(Say("3", "second"))
             await server.arrived(2)
             console.say(Say("2", "/stop"))
