@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import structlog
 
+from bot.turnstile import Turnstile
 from workspaces import disk
 from workspaces.database import BUSY_SECONDS, DatabaseDamaged, DatabaseError, connect, is_damage, sqlite
 from workspaces.installation import upgrade
@@ -175,7 +176,7 @@ class Transaction:
     def __init__(
         self,
         connection: sqlite3.Connection,
-        lock: asyncio.Lock,
+        lock: Turnstile,
         committed: Callable[[], None],
         failed: Callable[[BaseException | None], None],
     ) -> None:
@@ -254,7 +255,7 @@ class State:
         self._writer = writer
         self._thread = thread
         self._flush = flush
-        self._writing = asyncio.Lock()
+        self._writing = Turnstile()
         self._touched = asyncio.Event()
         self._flushing: asyncio.Task[None] | None = None
         self._failed: OSError | None = None
