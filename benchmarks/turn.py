@@ -334,7 +334,8 @@ def set_up(folder: Path, client: str, url: str, people: int = 1) -> Home:
     owners = ", ".join(f'"telegram:{person}"' for person in range(1, people + 1))
     home.config.write_text(
         f'owners = [{owners}]\n[models]\ndefault = "openai/fake"\nbase_url = "{url}"\nclient = "{client}"\n'
-        f'context = {CONTEXT}\n[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n'
+        f"context = {CONTEXT}\n[limits]\nper_sender = 1000000\nper_chat = 1000000\n"
+        '[channels.telegram]\ntoken = "123456:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"\n'
     )
     write_notes(home.workspace("main") / "memory")
     return home
