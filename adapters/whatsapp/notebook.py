@@ -18,8 +18,8 @@ from pathlib import Path
 from adapters.message import Button
 
 _TABLES = """
-CREATE TABLE IF NOT EXISTS reported (
- number INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER, data BLOB, tries INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS reported (number INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER, data BLOB);
+CREATE TABLE IF NOT EXISTS tries (number INTEGER PRIMARY KEY, count INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS sent (chat TEXT, message TEXT, at REAL NOT NULL, buttons TEXT, taken TEXT,
  PRIMARY KEY (chat, message));
 CREATE TABLE IF NOT EXISTS writers (id TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -87,19 +87,20 @@ class Notebook:
     def tried(self, number: int) -> bool:
         """Count a try of it, before it is made; False where it was tried too often: the process may have died on it."""
         with self._lock:
-            found = self._file.execute(
-                "UPDATE reported SET tries = tries + 1 WHERE number = ? RETURNING tries", (number,)
+            (count,) = self._file.execute(
+                "INSERT INTO tries VALUES (?, 1) ON CONFLICT DO UPDATE SET count = count + 1 RETURNING count", (number,)
             ).fetchone()
-            return found is not None and found[0] <= _MOST_TRIES
+            return bool(count <= _MOST_TRIES)
 
     def untried(self, number: int) -> None:
         """The process outlived the try: it could not be stored, which is no fault of the event's."""
         with self._lock:
-            self._file.execute("UPDATE reported SET tries = tries - 1 WHERE number = ?", (number,))
+            self._file.execute("UPDATE tries SET count = count - 1 WHERE number = ?", (number,))
 
     def left(self) -> list[tuple[int, int, bytes]]:
         """What was kept and is not done: number, kind and event, in order."""
         with self._lock:
+            self._file.execute("DELETE FROM tries WHERE number NOT IN (SELECT number FROM reported)")
             return self._file.execute("SELECT number, kind, data FROM reported ORDER BY number").fetchall()
 
     # Sent -------------------------------------------------------------------------------------------------------------

@@ -94,3 +94,18 @@ def test_what_was_heard_is_bounded() -> None:
     assert heard.take_unread("chat") == []
     heard.note("chat", "own", Said(chat, Jid("1", "lid"), "by another device of the account"), is_own=True)
     assert heard.take_unread("chat") == [], "WhatsApp knows that it was read"
+
+
+def test_tries_are_counted_over_restarts_until_it_is_done(tmp_path: Path) -> None:
+    first = Notebook(tmp_path)
+    number, other = first.keep(17, b"one"), first.keep(17, b"two")
+    assert [first.tried(number), first.tried(number)] == [True, True]
+    first.untried(number)
+    first.close()
+    second = Notebook(tmp_path)
+    assert [second.tried(number) for _ in range(3)] == [True, True, False]
+    assert second.tried(other)
+    second.done(number)
+    assert second.left() == [(other, 17, b"two")]
+    assert [second.tried(each) for each in (number, other, other, other)] == [True, True, True, False]
+    second.close()
