@@ -140,10 +140,11 @@ class People:
     async def move(self, address: Address, to_chat: str) -> None:
         """The chat has a new id on its platform; here it keeps the first one it had, durably.
 
-        An id that the chat had before is never its new one: what is told late, or again, changes nothing.
+        An id that the chat had before is never its new one: what is told late, or again, changes nothing. A person gets
+        another id once only: who has their number after them is somebody else.
         """
         first = (await self.canonical(address)).chat
-        if to_chat == first:
+        if to_chat == first or (address.kind == "direct" and await self._has_moved(address, first)):
             return
         async with self._state.transaction() as db:
             await db.execute(
@@ -151,6 +152,15 @@ class People:
                 (address.channel, address.account, to_chat, first),
             )
         await self._state.durable()
+
+    async def _has_moved(self, address: Address, first: str) -> bool:
+        row = await self._state.row(
+            "SELECT 1 FROM moved WHERE channel = ? AND account = ? AND first_chat = ?",
+            address.channel,
+            address.account,
+            first,
+        )
+        return row is not None
 
     async def canonical(self, address: Address) -> Address:
         """The address under the first id its chat had, by which sessions, scopes and allowlists know it."""

@@ -164,7 +164,8 @@ class Settings(BaseSettings):
         kinds = {name: section.get("kind", name) for name, section in sections.items() if isinstance(section, Mapping)}
 
         def written(binding: Any) -> Any:
-            kind = kinds.get(binding.get("account")) if isinstance(binding, Mapping) else None
+            account = binding.get("account") if isinstance(binding, Mapping) else None
+            kind = kinds.get(account) if isinstance(account, str) else None
             return binding if kind is None or "channel" in binding else sender_canonical(kind, binding)
 
         return {**data, "bindings": [written(binding) for binding in bindings]}

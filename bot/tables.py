@@ -86,7 +86,7 @@ def canonical(channel: str, sender: str) -> str:
 
 def sender_canonical(kind: Any, binding: Mapping[str, Any]) -> Mapping[str, Any]:
     """``binding`` with the id of its sender in the writing of the platform ``kind``, if there is one of that name."""
-    if _is_id(binding.get("sender")) and kind in channel_names():
+    if _is_id(binding.get("sender")) and isinstance(kind, str) and kind in channel_names():
         return {**binding, "sender": canonical(kind, str(binding["sender"]))}
     return binding
 

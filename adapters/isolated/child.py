@@ -128,6 +128,8 @@ class Service:
         self.say(0, Ended(trouble))
 
     async def _accept(self, event: Inbound) -> None:
+        if self._run is not None and self._run.done():
+            raise asyncio.CancelledError  # the hub takes nothing more, and would take us for mad
         number = next(self._numbers)
         self._events[number] = stored = asyncio.get_running_loop().create_future()
         try:

@@ -131,15 +131,23 @@ class Identities:
         return tuple(sorted(self._met))
 
     def learn(self, jids: Iterable[Jid | None]) -> Learned | None:
-        """Two addresses of one person, in any order, are told together: None where nothing of it is new."""
+        """Two addresses of one person, in any order, are told together: None where nothing of it is new.
+
+        That their id was another one until now is said again each time, until it is ``moved``.
+        """
         known = {jid.server: jid.user for jid in jids if jid and jid.is_person}
         lid, phone = known.get(LID), known.get(PHONE)
-        if lid is None or phone is None or self._phones.get(lid) == phone:
+        if lid is None or phone is None:
             return None
-        self._note(lid, phone)
+        is_new = self._phones.get(lid) != phone
+        if is_new:
+            self._note(lid, phone)
         was = Jid(phone, PHONE).id if phone in self._met else None
-        self._met.discard(phone)
-        return Learned(self.person(Jid(lid, LID)), was)
+        return Learned(self.person(Jid(lid, LID)), was) if is_new or was else None
+
+    def moved(self, was: str) -> None:
+        """Whoever has to knows by now that ``was`` is nobody's id any more."""
+        self._met.discard(was.removeprefix("+"))
 
     def meet(self, jid: Jid) -> Person:
         """Who has that address; their id is given out from now on."""

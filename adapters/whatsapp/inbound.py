@@ -102,12 +102,12 @@ class Reader:
         told: list[tuple[Jid | None, ...]] = [(Jid.of(source.Sender), Jid.of(source.SenderAlt)), tuple(self.me.jids)]
         if source.IsFromMe and not source.IsGroup:
             told.append((Jid.of(source.Chat), Jid.of(source.RecipientAlt)))
-        moved: list[Inbound] = []
+        moved: dict[str, Inbound] = {}
         for jids in told:
             learned = self.identities.learn(jids)
             if learned is not None and learned.was is not None:
-                moved.append(Moved(self._direct(learned.was), learned.person.id, now))
-        return moved
+                moved[learned.was] = Moved(self._direct(learned.was), learned.person.id, now)
+        return [*moved.values()]
 
     # What is said -----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from adapters.adapter import Accept
-from adapters.message import Inbound, Message, Pressed
+from adapters.message import Inbound, Message, Moved, Pressed
 from adapters.rounds import StoreError
 from adapters.whatsapp import content
 from adapters.whatsapp.acquaintances import Acquaintances
@@ -73,6 +73,8 @@ class Intake:
                 if isinstance(said, Message | Pressed):
                     await self._note(said, event)  # first as well: it may be answered before the hub returns
                 await self._store(said)
+                if isinstance(said, Moved):  # until then it is said again
+                    self.reader.identities.moved(said.address.chat)
 
     def summed_up(self) -> None:
         """All that came while we were away was reported by now."""

@@ -501,6 +501,14 @@ def test_the_models_table_is_open_to_names_only() -> None:
     assert not is_secret(("models", "fast", "model"), EVERYTHING)
 
 
+@pytest.mark.parametrize("key", ['account = ["telegram"]', "account = {}", 'channel = ["telegram"]'])
+def test_a_binding_that_makes_no_sense_is_refused_in_words(tmp_path: Path, key: str) -> None:
+    home = Home(tmp_path)
+    home.config.write_text(f'[[bindings]]\nagent = "main"\nsender = "1"\n{key}\n', encoding="utf-8")
+    with pytest.raises(ConfigError):
+        load(home, {})
+
+
 def test_ids_that_have_several_writings_are_read_in_all_of_them(tmp_path: Path) -> None:
     """A phone number, wherever a sender is named."""
     home = Home(tmp_path)

@@ -93,6 +93,20 @@ async def test_a_moved_chat_keeps_its_first_id_and_is_written_to_at_its_newest(p
     assert (await people.canonical(Address("telegram", "other", "-1005", "group"))).chat == "-1005"
 
 
+async def test_who_has_a_number_after_somebody_is_not_taken_for_them(people: People) -> None:
+    """Numbers change hands: a person's number leads to one hidden id, the first that it was told with."""
+
+    def at(chat: str) -> Address:
+        return Address("telegram", "telegram", chat, "direct")
+
+    await people.move(at("+155"), "ann@lid")
+    await people.move(at("+155"), "bob@lid")
+    ann, bob = Sender("ann@lid", aliases=("+166",)), Sender("bob@lid", aliases=("+155",))
+    assert await people.first_id(at("ann@lid"), ann) == "+155"
+    assert await people.first_id(at("bob@lid"), bob) == "bob@lid"
+    assert (await people.newest(at("ann@lid"))).chat == "ann@lid"
+
+
 def test_codes_have_no_look_alikes() -> None:
     assert not set("ILO01") & set(ALPHABET)
     codes = {new_code() for _ in range(100)}

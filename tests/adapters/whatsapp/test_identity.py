@@ -81,6 +81,10 @@ def test_who_was_known_by_a_number_is_still_the_same_when_the_lid_comes() -> Non
     learned = identities.learn([jid(PHONE), jid(LID)])
     assert learned is not None
     assert (learned.was, learned.person.id) == ("+15550001234", LID)
+    again = Identities(identities.pairs, identities.met).learn([jid(PHONE), jid(LID)])
+    assert again == learned, "the hub may not have heard it"
+    identities.moved(learned.was or "")
+    assert identities.learn([jid(PHONE), jid(LID)]) is None
     assert identities.met == ()
     assert identities.meet(jid(PHONE)).id == LID
     assert identities.met == ()

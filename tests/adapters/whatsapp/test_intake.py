@@ -61,6 +61,17 @@ async def test_a_chat_that_gets_its_hidden_id_is_the_same_chat(seam: Seam, adapt
     assert (moved.address.chat, moved.to_chat) == (f"+{ANN['phone']}", ann())
 
 
+async def test_a_chat_that_could_not_be_moved_is_moved_the_next_time(seam: Seam, adapter: WhatsAppAdapter) -> None:
+    """Session and memory hang on it: a disk that is full for a moment must not part a person from them."""
+    phone = f"{ANN['phone']}@s.whatsapp.net"
+    received = Received(troubles=[None, OSError("full")])
+    async with running(adapter, received.accept):
+        for text in ("one", "two", "three"):
+            seam.says(text, **({"chat": phone, "sender": phone, "alt": ""} if text == "one" else {}))
+        await until(lambda: received.texts == ["one", "two", "three"])
+    assert [moved.to_chat for moved in received.of(Moved)] == [ann()]
+
+
 async def test_the_chat_with_oneself_is_one_chat(seam: Seam, adapter: WhatsAppAdapter) -> None:
     """By whichever of the account's two ids it comes: they are known from the link."""
     received = Received()
