@@ -315,7 +315,9 @@ class Hub:
                 log.error("channel.failed", channel=adapter.channel, account=adapter.account, reason=str(error))
                 await self._tell_owners(adapter, str(error))
                 return
-            except Exception as error:  # it must not stop the others
+            except (Exception, asyncio.CancelledError) as error:  # it must not stop the others
+                if isinstance(error, asyncio.CancelledError) and _is_told_to_end():
+                    raise
                 again = f"started anew in {seconds:.0f} s; the log has where it was"
                 detail = f"a fault in the channel itself ({type(error).__name__}): {again}"
                 adapter.health = replace(adapter.health, state="failed", detail=detail)
@@ -365,3 +367,9 @@ class Hub:
         if (told := self._greeted.pop(address.space or "", None)) is not None:
             self._told.keep(told)
         self._outbox.arrived(address)
+
+
+def _is_told_to_end() -> bool:
+    """Whether somebody cancelled the task that runs; else the cancellation is that of something it waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -173,12 +173,10 @@ class People:
         return replace(address, chat=row[0]) if row else address
 
     async def first_id(self, address: Address, sender: Sender) -> str:
-        """The first id of a person who has several: by it their session and their memory go on.
+        """The first id that a person was known by: by it their session and their memory go on.
 
         It gives no right: an id that is no longer theirs may be another's by now.
         """
-        if not sender.aliases:
-            return sender.id
         return (await self.canonical(replace(address, chat=sender.id))).chat
 
     async def newest(self, address: Address) -> Address:

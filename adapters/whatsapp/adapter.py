@@ -347,7 +347,7 @@ class WhatsAppAdapter:
         if address.kind != "direct" and said is None:
             log.debug("whatsapp/%s: a reaction was not shown: nobody knows whose message it is", self.account)
             return
-        if emoji and not self._pacing.spend(address.chat):
+        if emoji and not (self._caught_up.is_set() and self._pacing.spend(address.chat)):
             return
         self._mark_read(address)
         by = said.author if said is not None and address.kind != "direct" else None

@@ -110,14 +110,14 @@ class Line:
         notebook = self._ends.notebook
         try:
             for number, kind, data in await asyncio.to_thread(notebook.left):
-                if not await asyncio.to_thread(notebook.tried, number):
-                    log.error("%s: an event was skipped, the start failed on it again and again", self._rounds.name)
-                elif (said := _read(events.get(kind), data)) is not None:
-                    try:
+                try:
+                    if not await asyncio.to_thread(notebook.tried, number):
+                        log.error("%s: an event was skipped, the start failed on it again and again", self._rounds.name)
+                    elif (said := _read(events.get(kind), data)) is not None:
                         await self._intake.take(type(said).__name__, said)
-                    except BaseException:
-                        await asyncio.to_thread(notebook.untried, number)
-                        raise
+                except BaseException:
+                    await asyncio.to_thread(notebook.untried, number)
+                    raise
                 await asyncio.to_thread(notebook.done, number)
         except sqlite3.Error as error:
             raise StoreError(f"what was said before the start can't be read now ({error})") from error

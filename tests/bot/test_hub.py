@@ -370,24 +370,28 @@ async def test_what_was_open_is_answered_by_the_next_hub(
     assert [entry["kind"] for entry in entries] == ["user", "assistant"]
 
 
+@pytest.mark.parametrize("trouble", [KeyError("update_id"), asyncio.CancelledError()], ids=["fault", "cancelled"])
 async def test_a_channel_that_crashes_is_started_anew_and_says_so(
-    serve: Serve, door: FakeAdapter, home: Home, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, door: FakeAdapter, home: Home, monkeypatch: pytest.MonkeyPatch, trouble: BaseException
 ) -> None:
-    """One bad frame of a library must not make a door deaf for ever, with "connected" in ``limpet status``."""
+    """One bad frame of a library must not make a door deaf for ever, with "connected" in ``limpet status``.
+
+    Nor a task of the library's that was cancelled, which nobody told the channel to be.
+    """
     sound, crashed = door.run, asyncio.Event()
 
     async def run(accept: Accept) -> None:
         if not crashed.is_set():
             door.health = Health("connected")
             crashed.set()
-            raise KeyError("update_id")
+            raise trouble
         await sound(accept)
 
     monkeypatch.setattr(door, "run", run)
     async with ModelServer(echo) as server, serve(server):
         await crashed.wait()
         async with State.open(home.database) as state, asyncio.timeout(10):
-            fault = "a fault in the channel itself (KeyError)"
+            fault = f"a fault in the channel itself ({type(trouble).__name__})"
             while not any(fault in channel.detail for channel in await read_health(state)):
                 await asyncio.sleep(0.01)
         async with asyncio.timeout(10):

@@ -103,6 +103,7 @@ async def test_who_has_a_number_after_somebody_is_not_taken_for_them(people: Peo
     await people.move(at("+155"), "bob@lid")
     ann, bob = Sender("ann@lid", aliases=("+166",)), Sender("bob@lid", aliases=("+155",))
     assert await people.first_id(at("ann@lid"), ann) == "+155"
+    assert await people.first_id(at("ann@lid"), Sender("ann@lid")) == "+155", "before her new number is told"
     assert await people.first_id(at("bob@lid"), bob) == "bob@lid"
     assert (await people.newest(at("ann@lid"))).chat == "ann@lid"
 

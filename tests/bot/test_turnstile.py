@@ -15,16 +15,16 @@ async def passes(number: int = 1) -> None:
         await asyncio.sleep(0)
 
 
+async def brief(lock: Turnstile, done: list[int], number: int) -> None:
+    async with lock:
+        done.append(number)
+
+
 async def test_all_who_waited_go_on_in_one_pass() -> None:
     """Else a line that formed once stays as long as more arrive than the loop has passes."""
     lock, done = Turnstile(), list[int]()
-
-    async def brief(number: int) -> None:
-        async with lock:
-            done.append(number)
-
     await lock.acquire()
-    tasks = [asyncio.create_task(brief(number)) for number in range(100)]
+    tasks = [asyncio.create_task(brief(lock, done, number)) for number in range(100)]
     await passes()
     assert done == []
     lock.release()
@@ -34,18 +34,13 @@ async def test_all_who_waited_go_on_in_one_pass() -> None:
 
 
 async def test_who_comes_later_does_not_go_ahead() -> None:
-    lock, done = Turnstile(), list[str]()
-
-    async def brief(name: str) -> None:
-        async with lock:
-            done.append(name)
-
+    lock, done = Turnstile(), list[int]()
     await lock.acquire()
-    first = asyncio.create_task(brief("first"))
+    first = asyncio.create_task(brief(lock, done, 1))
     await passes()
     lock.release()
-    await asyncio.gather(brief("second"), first)
-    assert done == ["first", "second"]
+    await asyncio.gather(brief(lock, done, 2), first)
+    assert done == [1, 2]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -467,10 +467,15 @@ async def test_a_session_that_is_being_written_is_waited_for(
             await until(connected(adapter))
 
 
-async def test_a_note_that_can_not_be_read_holds_up_nothing(seam: Seam, folder: Path, adapter: WhatsAppAdapter) -> None:
-    """It may be of an older release."""
+def _of_an_earlier_run(folder: Path) -> Notebook:
     notebook = Notebook(folder)
     notebook.belongs_to(f"+{BOT['phone']}")
+    return notebook
+
+
+async def test_a_note_that_can_not_be_read_holds_up_nothing(seam: Seam, folder: Path, adapter: WhatsAppAdapter) -> None:
+    """It may be of an older release."""
+    notebook = _of_an_earlier_run(folder)
     notebook.keep(17, b"\xff\xff no event")
     notebook.keep(99, b"")
     notebook.close()
@@ -485,8 +490,7 @@ async def test_a_note_on_which_the_process_dies_is_skipped_in_the_end(
     seam: Seam, folder: Path, adapter: WhatsAppAdapter, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Else one message would keep the channel from ever starting again."""
-    notebook = Notebook(folder)
-    notebook.belongs_to(f"+{BOT['phone']}")
+    notebook = _of_an_earlier_run(folder)
     said = load().events.Message.FromString(event(update({"conversation": "a bomb"})).SerializeToString())
     number = notebook.keep(17, said.SerializeToString())
     assert [notebook.tried(number) for _ in range(3)] == [True] * 3  # three processes died on it
@@ -504,8 +508,7 @@ async def test_a_note_that_can_not_be_stored_is_tried_for_as_long_as_it_takes(
     folder: Path, adapter: WhatsAppAdapter, naps: Naps
 ) -> None:
     """A full disk is no fault of the message's."""
-    notebook = Notebook(folder)
-    notebook.belongs_to(f"+{BOT['phone']}")
+    notebook = _of_an_earlier_run(folder)
     notebook.keep(17, event(update({"conversation": "hello"})).SerializeToString())
     notebook.close()
     received = Received(troubles=[OSError("full")] * 6)
