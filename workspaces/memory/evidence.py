@@ -189,6 +189,14 @@ class Asked:
             factor *= 1 + DATED * self.sum(header & self._dated) / max(self.sum(self._dated), 1e-9)
         return factor
 
+    def tells(self, has: int) -> bool:
+        """Whether a unit with these terms is a find by its words."""
+        return min(self.telling_share(has), 1.0) >= self.settings.min_score
+
+    def is_near(self, cosine: float) -> bool:
+        """Whether a unit is a find by its meaning."""
+        return cosine >= self.settings.min_cosine and self.by_meaning > 0
+
     def meaning(self, cosine: float) -> float:
         """How far a cosine is above what is usual; 0 where it is not."""
         return (cosine - self._usual) / self._much if cosine > self._usual else 0.0
@@ -209,6 +217,14 @@ def _usual(background: Background) -> tuple[float, float]:
 
 def _mask(bits: Iterable[bool]) -> int:
     return sum(1 << i for i, bit in enumerate(bits) if bit)
+
+
+def may_find(units: Mapping[int, int], cosines: Mapping[int, float], asked: Asked) -> bool:
+    """Whether any of the units passes; where none does, which is most of what people say, all else is for nothing.
+
+    ``units`` and ``cosines`` as for ``promising``.
+    """
+    return any(map(asked.is_near, cosines.values())) or any(map(asked.tells, {0, *units.values()}))
 
 
 def promising(units: Mapping[int, int], cosines: Mapping[int, float], asked: Asked, most: int) -> list[int]:
@@ -290,7 +306,7 @@ _FURTHEST = max(BESIDE)
 
 def _found(candidate: Candidate, evidence: float, asked: Asked) -> Scored:
     unit, has, cosine = candidate
-    settings, share = asked.settings, min(asked.telling_share(has), 1.0)
-    near = cosine is not None and cosine >= settings.min_cosine and asked.by_meaning > 0
+    share = min(asked.telling_share(has), 1.0)
     vector = min(cosine, 1.0) if cosine is not None and cosine > 0 else None
-    return Scored(unit.id, evidence, share or None, vector, passes=share >= settings.min_score or near)
+    passes = asked.tells(has) or (cosine is not None and asked.is_near(cosine))
+    return Scored(unit.id, evidence, share or None, vector, passes)

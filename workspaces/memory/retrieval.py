@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, TypeAlias
 from workspaces import files
 from workspaces.memory import documents, lookups, query, scan
 from workspaces.memory.embedder import EmbedderError
-from workspaces.memory.evidence import BESIDE, Asked, Background, Candidate, Scored, having, masks, promising, scored
+from workspaces.memory.evidence import (
+    BESIDE,
+    Asked,
+    Background,
+    Candidate,
+    Scored,
+    having,
+    masks,
+    may_find,
+    promising,
+    scored,
+)
 from workspaces.memory.index import IndexUnavailable
 from workspaces.memory.nearness import nearness
 from workspaces.memory.ranking import as_hit
@@ -211,6 +222,9 @@ def _weigh(db: sqlite3.Connection, state: State, words: _Words, vector: bytes | 
         cosines = near.nearest(width)
         background = Background(words.extent.units, words.counts, *_mean_and_spread(near.sample()))
     asked = Asked(sought.terms, background, settings)
+    embedder = state.space.embedder if state.space else None
+    if not may_find(words.units, cosines, asked):
+        return Found((), embedder, state.is_filling, state.takes_vectors)
     best = promising(words.units, cosines, asked, width)
     units = lookups.units(db, best, REACH)
     if near is not None:
@@ -218,4 +232,4 @@ def _weigh(db: sqlite3.Connection, state: State, words: _Words, vector: bytes | 
     candidates = [Candidate(unit, words.units.get(unit.id, 0), cosines.get(unit.id)) for unit in units]
     found = scored(candidates, asked, sought.most, alone=sought.alone)
     hits = sought.rank(found, lookups.passages(db, [one.unit for one in found], sought.areas))
-    return Found(hits, state.space.embedder if state.space else None, state.is_filling, state.takes_vectors)
+    return Found(hits, embedder, state.is_filling, state.takes_vectors)

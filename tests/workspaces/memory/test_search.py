@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.workspaces.memory.home import HOME, NOW, Home, Letters
-from workspaces.memory import Level, MemorySettings, Scope
+from workspaces.memory import Level, MemorySettings, Scope, retrieval
 
 WORDS_ONLY = MemorySettings(embedder="none")
 
@@ -287,3 +287,36 @@ async def test_no_text_a_person_can_type_raises(home: Home) -> None:
         for query in queries:
             for hit in (await memory.search(query, scope=HOME)).hits:
                 assert 0 < hit.score <= 1
+
+
+ABOUT = "the spare key|the parcel|Ada|of Ben|is paid|on Friday|by the door|ok|thanks|rice and ginger|in 2026|and|was"
+
+
+@given(
+    notes=st.lists(st.lists(st.sampled_from(ABOUT.split("|")), min_size=1, max_size=4).map(" ".join), max_size=8),
+    question=st.lists(st.sampled_from(ABOUT.split("|")), max_size=4).map(" ".join),
+    min_score=st.sampled_from([0, 0.3, 1]),
+    min_cosine=st.sampled_from([-1, 0.1, 0.3]),
+    preset=st.sampled_from(["best", "keyword"]),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
+async def test_what_is_not_looked_at_would_have_been_no_find(
+    tmp_path_factory: pytest.TempPathFactory,
+    notes: list[str],
+    question: str,
+    min_score: float,
+    min_cosine: float,
+    preset: Literal["best", "keyword"],
+) -> None:
+    """A search ends where no unit passes, before any is read: with the same finds as if it had gone on."""
+    folder = tmp_path_factory.mktemp("home")
+    home = Home(folder, folder / "index.sqlite")
+    home.write("memory/2026-11-27.md", "".join(f"- {note}\n" for note in notes))
+    chosen = MemorySettings(preset=preset, min_score=min_score, min_cosine=min_cosine)
+    async with home.open(settings=chosen) as memory:
+        await memory.sync()
+        ended = await memory.search(question, scope=HOME, now=NOW)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(retrieval, "may_find", lambda *_: True)
+            went_on = await memory.search(question, scope=HOME, now=NOW)
+    assert ended == went_on
