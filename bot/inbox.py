@@ -183,11 +183,11 @@ class SqliteInbox:
         Durable on return, and kept for ``left_out``. Returns them as they came, each of their pieces.
         """
         waiting = f"{_WAITING} AND NOT begun"
+        count = await self._state.row(f"SELECT count(*) FROM inbox WHERE {waiting}", session, self._owner)  # noqa: S608
+        if count is None or count[0] <= most:
+            return []
         dropped: list[Item] = []
         async with self._state.transaction() as db:
-            count = f"SELECT count(*) FROM inbox WHERE {waiting}"  # noqa: S608 - constants
-            if (await db.execute_fetchall(count, (session, self._owner)))[0][0] <= most:
-                return []
             rows = await db.execute_fetchall(f"{_ITEMS} {waiting} ORDER BY id", (session, self._owner))
             items = _items(rows)
             left = wholes([item.message for item in items])
@@ -259,15 +259,20 @@ class SqliteInbox:
 
         What is answered as one with it is claimed with it, and stays with it: what comes later is another message.
         """
-        oldest = f"UPDATE inbox SET tries = tries + 1 WHERE id = (SELECT id FROM inbox WHERE {_WAITING} ORDER BY id"  # noqa: S608 - constants
+        every = "SELECT count(*) FROM inbox AS every WHERE every.session = inbox.session AND NOT every.done"
+        oldest = f"SELECT {_COLUMNS}, ({every}) FROM inbox WHERE {_WAITING} ORDER BY id LIMIT 1"  # noqa: S608 - constants
         async with self._state.transaction() as db:
-            rows = await db.execute_fetchall(f"{oldest} LIMIT 1) RETURNING {_COLUMNS}", (session, self._owner))
+            rows = await db.execute_fetchall(oldest, (session, self._owner))
             if not rows:
                 return None
-            item = _item(rows[0])
-            queue = await self._queue(item.message.address, session)
+            *columns, waiting = rows[0]
+            item = _item(columns)
+            item = replace(item, tries=item.tries + 1)
+            await db.execute("UPDATE inbox SET tries = tries + 1, begun = 1 WHERE turn = ?", (item.turn,))
+            if waiting == 1:  # as nearly always
+                return item
             if not item.is_begun:
-                await db.execute("UPDATE inbox SET begun = 1 WHERE turn = ?", (item.turn,))
+                queue = await self._queue(item.message.address, session)
                 if gap(item.message, queue) or queue.mode == "collect":
                     await self._gather(db, item, queue)
             rest = await db.execute_fetchall(f"{_ITEMS} joins = ? AND NOT done ORDER BY id", (item.turn,))
@@ -315,7 +320,7 @@ class SqliteInbox:
                 return False
             for one in (*item.pieces[1:], *joined):
                 await self._close(db, one.turn)
-            await self._outbox.add(db, item.turn, parts)
+            await self._outbox.add(db, item.turn, parts, repeat=item.tries > 1)
             if heard:
                 await overheard.forget(db, item.session, heard)
             if left_out:

@@ -117,16 +117,15 @@ class SqliteOutbox:
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._lanes = Lanes(self._send_next, failed=failed or _lane_failed)
 
-    async def add(self, db: Any, turn: str, parts: Sequence[Part]) -> None:
+    async def add(self, db: Any, turn: str, parts: Sequence[Part], *, repeat: bool = False) -> None:
         """Insert the parts of a turn inside the caller's transaction; a turn that is there already stays as it is.
 
         A part whose beginning was shown is edited in where it was, instead of being sent; it is looked for where a
-        crash may have come between showing it and knowing that.
+        crash may have come between showing it and knowing that: on a turn that is one's ``repeat``.
         """
         shown = await self.previews.taken(db, turn, parts)
-        rows = await db.execute_fetchall("SELECT 1 FROM inbox WHERE turn = ? AND tries > 1", (turn,))
         for number, part in enumerate(parts):
-            await self._insert(db, turn, number, part, shown.get(number), repeat=bool(rows))
+            await self._insert(db, turn, number, part, shown.get(number), repeat=repeat)
 
     async def sent(self, address: Address, message_id: str) -> Address | None:
         """Where that message of a chat was said, with its thread; None for one that is none of ours."""
@@ -392,8 +391,9 @@ class SqliteOutbox:
         )
         if row is None:
             return None
-        ahead = await self._state.row(f"{waiting} AND turn = ? AND part = ?", row[1], _ahead_of(row[2]))
-        row_id, turn, number, channel, account, body, tries, message_id, since, repeat = ahead or row
+        if row[6]:  # what was never tried has nothing to be said ahead of it
+            row = await self._state.row(f"{waiting} AND turn = ? AND part = ?", row[1], _ahead_of(row[2])) or row
+        row_id, turn, number, channel, account, body, tries, message_id, since, repeat = row
         part = _readable(body)
         if part is None:
             async with self._state.transaction() as db:

@@ -6,7 +6,7 @@ agent and decides nothing: that is ``access``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -59,6 +59,7 @@ class People:
         self._owners = frozenset(owners)
         self._identity = {account: name for name, accounts in identities.items() for account in accounts}
         self._clock = clock
+        self._moves: Moves | None = None
 
     async def level(self, address: Address, sender: Sender) -> Level | None:
         """The highest level that any id of ``sender`` holds; None for a stranger, and for one who is blocked."""
@@ -143,49 +144,67 @@ class People:
         An id that the chat had before is never its new one: what is told late, or again, changes nothing. A person gets
         another id once only: who has their number after them is somebody else.
         """
-        first = (await self.canonical(address)).chat
-        if to_chat == first or (address.kind == "direct" and await self._has_moved(address, first)):
+        moves = await self._known_moves()
+        first = moves.first(address, address.chat)
+        if to_chat == first or (address.kind == "direct" and moves.newest(address, first) != first):
             return
         async with self._state.transaction() as db:
-            await db.execute(
+            cursor = await db.execute(
                 "INSERT OR IGNORE INTO moved (channel, account, chat, first_chat) VALUES (?, ?, ?, ?)",
                 (address.channel, address.account, to_chat, first),
             )
+        if cursor.rowcount:
+            moves.add(address.channel, address.account, to_chat, first)
         await self._state.durable()
-
-    async def _has_moved(self, address: Address, first: str) -> bool:
-        row = await self._state.row(
-            "SELECT 1 FROM moved WHERE channel = ? AND account = ? AND first_chat = ?",
-            address.channel,
-            address.account,
-            first,
-        )
-        return row is not None
 
     async def canonical(self, address: Address) -> Address:
         """The address under the first id its chat had, by which sessions, scopes and allowlists know it."""
-        row = await self._state.row(
-            "SELECT first_chat FROM moved WHERE channel = ? AND account = ? AND chat = ?",
-            address.channel,
-            address.account,
-            address.chat,
-        )
-        return replace(address, chat=row[0]) if row else address
+        return _at(address, (await self._known_moves()).first(address, address.chat))
 
     async def first_id(self, address: Address, sender: Sender) -> str:
         """The first id that a person was known by: by it their session and their memory go on.
 
         It gives no right: an id that is no longer theirs may be another's by now.
         """
-        return (await self.canonical(replace(address, chat=sender.id))).chat
+        return (await self._known_moves()).first(address, sender.id)
 
     async def newest(self, address: Address) -> Address:
         """The address under the id that its chat has now: where the platform takes messages for it."""
-        first = await self.canonical(address)
-        row = await self._state.row(
-            "SELECT chat FROM moved WHERE channel = ? AND account = ? AND first_chat = ? ORDER BY rowid DESC LIMIT 1",
-            address.channel,
-            address.account,
-            first.chat,
-        )
-        return replace(address, chat=row[0]) if row else first
+        moves = await self._known_moves()
+        return _at(address, moves.newest(address, moves.first(address, address.chat)))
+
+    async def _known_moves(self) -> Moves:
+        """Read once: they are few, asked for ten times a turn, and written by nobody but the process that has the
+        account."""
+        if self._moves is None:
+            rows = await self._state.rows("SELECT channel, account, chat, first_chat FROM moved ORDER BY rowid")
+            self._moves = Moves(rows)
+        return self._moves
+
+
+class Moves:
+    """The table of chats that have had several ids."""
+
+    def __init__(self, rows: Iterable[Sequence[str]] = ()) -> None:
+        """``rows`` as for ``add``, the oldest move first."""
+        self._first: dict[tuple[str, str, str], str] = {}
+        self._newest: dict[tuple[str, str, str], str] = {}
+        for row in rows:
+            self.add(*row)
+
+    def add(self, channel: str, account: str, chat: str, first: str) -> None:
+        """``chat`` is the newest id of the chat whose first one was ``first``."""
+        self._first[channel, account, chat] = first
+        self._newest[channel, account, first] = chat
+
+    def first(self, address: Address, chat: str) -> str:
+        """The first id of what is ``chat`` on the account of ``address``."""
+        return self._first.get((address.channel, address.account, chat), chat)
+
+    def newest(self, address: Address, first: str) -> str:
+        """The id that it has now."""
+        return self._newest.get((address.channel, address.account, first), first)
+
+
+def _at(address: Address, chat: str) -> Address:
+    return address if address.chat == chat else replace(address, chat=chat)

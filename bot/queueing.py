@@ -50,6 +50,11 @@ class Queues:
         self._default = default
         self._channels = channels
 
+    @property
+    def most(self) -> int:
+        """How many messages may wait in any session."""
+        return self._default.most
+
     def configured(self, address: Address) -> QueueMode:
         """The mode where nobody chose another."""
         return self._channels.get((address.channel, address.account), self._default.mode)
@@ -57,7 +62,7 @@ class Queues:
     async def of(self, address: Address, session: str) -> Queue:
         chosen = (await self._choices.of(session)).queue
         mode = next((mode for mode in MODES if mode == chosen), self.configured(address))
-        return replace(self._default, mode=mode)
+        return self._default if mode == self._default.mode else replace(self._default, mode=mode)
 
 
 def is_press(message: Message) -> bool:

@@ -145,10 +145,9 @@ class Turns:
             return False
         self.wake(key)
         if key == session:
-            queue = await self._queues.of(message.address, session)
-            if queue.mode == "interrupt":
+            if session in self._running and (await self._queues.of(message.address, session)).mode == "interrupt":
                 self._interrupt(session, message)
-            for item in await self._inbox.crowd_out(session, queue.most):
+            for item in await self._inbox.crowd_out(session, self._queues.most):
                 await self._say_left_out(item)
         return True
 

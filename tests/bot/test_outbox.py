@@ -170,7 +170,9 @@ async def test_a_revoked_token_keeps_the_parts_until_it_is_mended(state: State, 
 async def crashed(state: State, part: int) -> None:
     """The process died while it sent this part, of whatever turns there are."""
     async with state.transaction() as db:
-        await db.execute("UPDATE outbox SET state = 'attempting' WHERE state = 'pending' AND part = ?", (part,))
+        await db.execute(
+            "UPDATE outbox SET state = 'attempting', tries = tries + 1 WHERE state = 'pending' AND part = ?", (part,)
+        )
 
 
 async def test_a_crash_while_sending_sends_once_more_and_says_so_and_then_never_again(
@@ -224,7 +226,7 @@ async def test_each_part_that_may_come_twice_is_spoken_of_right_before_it(state:
     async with state.transaction() as db:
         await elder.add(db, "s", parts("0"))
         await before.add(db, "t", parts("1", "2", "3"))
-        await db.execute("UPDATE outbox SET state = 'attempting' WHERE turn = 't' AND part = 0")
+        await db.execute("UPDATE outbox SET state = 'attempting', tries = 1 WHERE turn = 't' AND part = 0")
     after = outbox_of(state, clock, adapter, owner="after the crash")
     await after.recover(nobody)
     await after.idle()
