@@ -211,6 +211,13 @@ class Agent:
             self._busy.discard(question.session)
             transcript.flush()  # of a turn that was stopped the words stay
 
+    def awaits_upkeep(self, thread: Thread) -> bool:
+        """Whether ``keep`` has anything to do, as it rarely has."""
+        with suppress(ModelError):
+            session = self._session(thread)
+            return session is not None and session.awaits_upkeep
+        return False
+
     async def keep(self, thread: Thread) -> AsyncGenerator[Event, None]:
         """What is to be done after a turn, once its answer is on its way: notes are taken before they would be lost."""
         with suppress(ModelError):

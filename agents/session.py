@@ -170,14 +170,22 @@ class Session:
             prefix = self._prefix or self._renewed(self._tools, self._window)
         except PrefixTooLong:
             return
-        load = Load(self._window, self._meter, self._view(), prefix.size)
-        if decide(load, occasion, self.clock(), may_flush=True) == "nothing" and occasion == "turn":
-            return  # as nearly always
+        if occasion == "turn" and not self._is_due(prefix):
+            return
         self._settle()
         async with aclosing(self._kept(self._upkeep.keep(occasion, self._meter, prefix.size, focus))) as events:
             async for event in events:
                 yield event
         self._own(may_have_written=True)
+
+    @property
+    def awaits_upkeep(self) -> bool:
+        """Whether ``keep`` has anything to do after a turn, as it rarely has."""
+        return self._prefix is None or self._is_due(self._prefix)
+
+    def _is_due(self, prefix: Prefix) -> bool:
+        load = Load(self._window, self._meter, self._view(), prefix.size)
+        return decide(load, "turn", self.clock(), may_flush=True) != "nothing"
 
     async def reset(self, why: ResetWhy) -> AsyncGenerator[Event, None]:
         """Begin anew; what was said stays in the transcript, and what of it matters in the notes."""

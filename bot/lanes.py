@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TypeAlias
 
 FIRST_RETRY_SECONDS = 1.0
@@ -40,13 +40,17 @@ class Places:
     one processor, end no sooner, and hold up everything that arrives.
     """
 
-    def __init__(self, limit: int, sleep: Callable[[float], Awaitable[None]]) -> None:
-        self._free = asyncio.Semaphore(limit)
+    def __init__(self, limit: int | None, sleep: Callable[[float], Awaitable[None]]) -> None:
+        """``limit`` None: whoever wants to."""
+        self._free = asyncio.Semaphore(limit) if limit is not None else None
         self._entry = asyncio.Lock()
         self._sleep = sleep
         self._working = 0
 
-    async def __aenter__(self) -> None:
+    async def take(self) -> None:
+        """Wait for a place, which is to be given back with ``leave``."""
+        if self._free is None:
+            return
         await self._free.acquire()
         try:
             async with self._entry:  # one after the other, so that each sees what the one before it began
@@ -57,9 +61,10 @@ class Places:
             self._free.release()
             raise
 
-    async def __aexit__(self, *_: object) -> None:
-        self._working -= 1
-        self._free.release()
+    def leave(self) -> None:
+        if self._free is not None:
+            self._working -= 1
+            self._free.release()
 
 
 async def _lateness() -> float:
@@ -91,7 +96,7 @@ class Lanes:
         self._ready = ready
         self._failed = failed
         self._sleep = sleep
-        self._places = Places(limit, sleep) if limit is not None else None
+        self._places = Places(limit, sleep)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._waiting: set[str] = set()
         """Lanes that hold nothing: they can be cut off at any moment."""
@@ -103,6 +108,11 @@ class Lanes:
         self._woken.add(key)
         if key not in self._tasks and not self._closed:
             self._tasks[key] = asyncio.create_task(self._run(key), name=f"lane {key}")
+
+    @property
+    def are_busy(self) -> bool:
+        """Whether a lane has work, or may have."""
+        return bool(self._tasks)
 
     async def idle(self) -> None:
         """Wait until no lane has work."""
@@ -143,13 +153,14 @@ class Lanes:
                 await self._sleep(seconds)
 
     async def _next(self, key: str) -> bool:
-        async with AsyncExitStack() as place:
-            with self._only_waiting(key):
-                if not await self._ready(key):
-                    return False
-                if self._places is not None:
-                    await place.enter_async_context(self._places)
+        with self._only_waiting(key):
+            if not await self._ready(key):
+                return False
+            await self._places.take()
+        try:
             return not self._closed and await self._work(key)
+        finally:
+            self._places.leave()
 
     @contextmanager
     def _only_waiting(self, key: str) -> Iterator[None]:

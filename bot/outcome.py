@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never
 
 from adapters.adapter import Adapter, Narrator
 from adapters.message import Address, Message
-from agents.agent import Thread
+from agents.agent import Agent, Thread
 from agents.enclosing import Enclosed
 from agents.events import (
     Answered,
@@ -68,7 +68,7 @@ class Outcome:
     advice: str = ""
     noted: int = 0
     joined: list[str] = field(default_factory=list)
-    agent: str | None = None
+    agent: Agent | None = None
     thread: Thread | None = None
     heard: int = 0
     left_out: int = 0

@@ -257,8 +257,9 @@ class State:
         self._flush = flush
         self._writing = Turnstile()
         self._touched = asyncio.Event()
-        self._flushing: asyncio.Task[None] | None = None
-        self._failed: OSError | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        """For a flush, which runs while there are any."""
+        self._failed: BaseException | None = None
         self._damage: DatabaseDamaged | None = None
         self._upgraded: Path | None = None
         """The copy that was made when this opened a file of an older version."""
@@ -348,20 +349,33 @@ class State:
         while self._flushed < wanted:
             if self._failed is not None:
                 raise self._failed.with_traceback(None)
-            if self._flushing is None:
-                self._flushing = asyncio.create_task(self._flush_all())
-            await asyncio.shield(self._flushing)
+            ended = asyncio.get_running_loop().create_future()
+            self._waiting.append(ended)
+            if len(self._waiting) == 1:
+                self._begin_flush()
+            await ended
 
-    async def _flush_all(self) -> None:
-        reached = self._committed
-        try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._flush)
-            self._flushed = reached
-        except OSError as error:
-            self._failed = error
-            raise
-        finally:
-            self._flushing = None
+    def _begin_flush(self) -> None:
+        """In the thread, and back without a task and a future of its own: a turn waits for two flushes."""
+        loop, reached = asyncio.get_running_loop(), self._committed
+
+        def work() -> None:
+            failed: BaseException | None = None
+            try:
+                self._flush()
+            except BaseException as error:  # whoever waits is to hear of it
+                failed = error
+            loop.call_soon_threadsafe(self._end_flush, reached, failed)
+
+        self._thread.submit(work)
+
+    def _end_flush(self, reached: int, failed: BaseException | None) -> None:
+        self._failed = failed
+        self._flushed = self._flushed if failed else reached
+        waiting, self._waiting = self._waiting, []
+        for ended in waiting:
+            if not ended.done():  # who waited may have been cancelled
+                ended.set_result(None)
 
     async def keep(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Flush soon what nobody waits for, and copy the log into the database before it grows long. Until cancelled.

@@ -170,7 +170,9 @@ class Turns:
 
     async def idle(self) -> None:
         """Wait until no turn runs or waits."""
-        await asyncio.gather(self._lanes.idle(), self._asides.idle())
+        while self._lanes.are_busy or self._asides.are_busy:
+            await self._lanes.idle()
+            await self._asides.idle()
 
     async def close(self, grace: float) -> None:
         """Begin no turn, give the running ones ``grace`` seconds; what is cut off goes on after the next start."""
@@ -197,7 +199,7 @@ class Turns:
     async def _try(self, item: Item) -> None:
         try:
             outcome = await self._run(item)
-            if outcome is not None and outcome.thread is not None:
+            if outcome is not None and _awaits_upkeep(outcome):
                 await self._keep(item.session, outcome)
         except Exception as error:  # whatever it was, the message stays in the inbox and the next try counts
             if self._hindrance.of(error) is not None:  # but that is no fault of the turn's: the lane waits it out
@@ -246,7 +248,7 @@ class Turns:
         assert outcome.agent is not None
         assert outcome.thread is not None
         try:
-            agent = await self._models.agent(outcome.agent, outcome.thread.session)
+            agent = await self._models.agent(outcome.agent.name, outcome.thread.session)
             model = metering.keeper(agent)
             if outcome.model is None or model is None or await metering.refusal(model):
                 return
@@ -352,7 +354,7 @@ class Turns:
         except ModelError as error:  # nothing was kept of the turn; and only a person can mend it
             log.warning("turn.no_model", turn=item.turn, agent=route.agent, reason=str(error))
             return Outcome(failure=Failed("refused", str(error)), is_kept=False)
-        outcome.agent, outcome.thread = agent.name, question.thread
+        outcome.agent, outcome.thread = agent, question.thread
         self._last[agent.name] = agent.clock()
         if outcome.code and outcome.model is None and outcome.failure is None:
             outcome.advice = self._advice(agent.name) or ""
@@ -450,6 +452,15 @@ class Turns:
         await narrator.done(message.address, message.id, report)
         for one in joined:  # the answer above is theirs too
             await narrator.done(one.message.address, one.message.id, TurnReport(parts=0))
+
+
+def _awaits_upkeep(outcome: Outcome) -> bool:
+    if outcome.agent is None or outcome.thread is None:
+        return False
+    try:
+        return outcome.agent.awaits_upkeep(outcome.thread)
+    except Exception:  # the upkeep will meet with the same, and say so
+        return True
 
 
 def _reply_to(message: Message) -> str | None:
