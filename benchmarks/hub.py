@@ -59,10 +59,11 @@ def main() -> None:
     parser.add_argument("--phase", nargs=3, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.phase:
-        from bot.__main__ import MANY, use_one_arena
+        from bot.__main__ import MANY, use_one_arena, use_one_core
 
         gc.set_threshold(MANY)  # as in every process of the program
         use_one_arena()
+        use_one_core()
         name, folder, count = chosen.phase
         print(json.dumps(asyncio.run(PHASES[name](Path(folder), int(count)))), flush=True)
         os._exit(0)  # the turns that wait for a silent model are not waited for

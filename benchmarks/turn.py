@@ -113,10 +113,11 @@ def main() -> None:
     if chosen.serve:
         asyncio.run(serve())
     elif chosen.phase:
-        from bot.__main__ import MANY, use_one_arena
+        from bot.__main__ import MANY, use_one_arena, use_one_core
 
         gc.set_threshold(MANY)  # as in every process of the program
         use_one_arena()
+        use_one_core()
         name, client, url, count = chosen.phase
         print(json.dumps(asyncio.run(PHASES[name](client, url, int(count)))))
     else:

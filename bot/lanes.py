@@ -114,6 +114,10 @@ class Lanes:
         """Whether a lane has work, or may have."""
         return bool(self._tasks)
 
+    def has(self, key: str) -> bool:
+        """Whether the lane of ``key`` has work, or may have."""
+        return key in self._tasks
+
     async def idle(self) -> None:
         """Wait until no lane has work."""
         while self._tasks:

@@ -70,6 +70,7 @@ def configure(home: Home, *, secrets: Iterable[str] = (), to_stderr: bool = Fals
     for handler in handlers:
         root.addHandler(handler)
     root.setLevel(logging.INFO)
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # asked for by no line of ours
     logging.raiseExceptions = False  # on a full disk a person would read a traceback for every line that is lost
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -143,8 +143,9 @@ class Turns:
         key = place(message, session)
         if not await self._inbox.put(message, key):
             return False
+        is_first = not self._lanes.has(key)  # whatever waited is taken: there is nothing to be crowded out
         self.wake(key)
-        if key == session:
+        if key == session and not is_first:
             if session in self._running and (await self._queues.of(message.address, session)).mode == "interrupt":
                 self._interrupt(session, message)
             for item in await self._inbox.crowd_out(session, self._queues.most):

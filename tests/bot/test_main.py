@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -30,3 +31,14 @@ def test_all_threads_take_memory_from_one_place(first: str, is_one: bool) -> Non
     code = _THREADS.format(first=first)
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert (done.stdout.count("<heap nr=") == 1) is is_one, done.stdout
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or (os.cpu_count() or 1) < 2, reason="threads are counted")
+@pytest.mark.parametrize(("first", "is_one"), [("use_one_core()", True), ("", False)])
+def test_numpy_begins_no_threads(first: str, is_one: bool) -> None:
+    """And without it it does."""
+    count = "import os, numpy; print(len(os.listdir('/proc/self/task')))"
+    code = f"from bot.__main__ import use_one_core\n{first}\n{count}"
+    environ = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environ)
+    assert (int(done.stdout) == 1) is is_one
