@@ -299,7 +299,7 @@ ABOUT = "the spare key|the parcel|Ada|of Ben|is paid|on Friday|by the door|ok|th
     min_cosine=st.sampled_from([-1, 0.1, 0.3]),
     preset=st.sampled_from(["best", "keyword"]),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 async def test_what_is_not_looked_at_would_have_been_no_find(
     tmp_path_factory: pytest.TempPathFactory,
     notes: list[str],
