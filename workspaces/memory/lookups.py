@@ -33,6 +33,10 @@ _NEWEST = """
         ORDER BY rowid DESC LIMIT ?4
     )) FROM json_each(?1) AS asked
 """
+_PRESENT = """
+    SELECT value FROM json_each(?1)
+    WHERE EXISTS (SELECT 1 FROM units_fts WHERE units_fts MATCH value AND rowid BETWEEN ?2 AND ?3)
+"""
 _PASSAGE = """
     SELECT units.id, chunks.id, path, place, chunks.text, start, start + length, units.start_line, units.end_line,
         trail, day
@@ -94,13 +98,21 @@ def extent(db: sqlite3.Connection, areas: Iterable[str]) -> Extent:
     return Extent(ranges, sum(row[2] for row in rows))
 
 
+def present(db: sqlite3.Connection, expressions: Sequence[str], extent: Extent) -> set[str]:
+    """Those FTS5 expressions that find any unit of the scope: what a person says has many words that no note has."""
+    found = set[str]()
+    for first, last in extent.ranges:
+        found.update(value for (value,) in db.execute(_PRESENT, (json.dumps(expressions), first, last)))
+    return found
+
+
 def postings(db: sqlite3.Connection, expressions: Sequence[str], extent: Extent, most: int) -> list[Posting]:
     """The units of the scope that each FTS5 expression finds, together about ``most`` of them.
 
     Of an expression that finds too many the newest are taken, and those that a rare one finds too, unless it finds
     most of the scope: so what is both is not missed, and a word that is everywhere costs no more than another.
     """
-    found = _newest(db, expressions, extent, FIRST)
+    found = _newest(db, expressions, extent, FIRST) if expressions else []
     rest = most - sum(len(posting.units) for posting in found)
     for at in sorted(range(len(found)), key=lambda at: found[at].total):
         if not found[at].complete and found[at].total <= rest:

@@ -50,17 +50,17 @@ class Nearness(Protocol):
 def nearness(db: sqlite3.Connection, space: Space, query: bytes, extent: Extent, signs: Signs) -> Nearness:
     """``query`` is the question's vector as int8s; ``signs`` are those of ``db``."""
     if space.dims != len(query):
-        return Few({}, ())
+        return Few({}, extent)
     mean = vectors.mean_of(db, space) if extent.units > vectors.FEW else None
     return _all(db, space, query, extent) if mean is None else _Many(db, space, query, extent, signs, mean)
 
 
 @dataclass(frozen=True, slots=True)
 class Few:
-    """``distances`` are of all units, by id."""
+    """``distances`` are of all units, by id, in order."""
 
     distances: dict[int, float]
-    usual: Sequence[float]
+    extent: Extent
 
     def nearest(self, count: int) -> dict[int, float]:
         least = sorted(self.distances.values())[:count][-1:]
@@ -72,7 +72,11 @@ class Few:
         return {unit: 1 - known[unit] for unit in units if unit in known}
 
     def sample(self) -> Sequence[float]:
-        return self.usual
+        every, spans = _every(self.extent), dict[tuple[int, int], float]()
+        for unit, distance in reversed(self.distances.items()):
+            first = max(first for first, _ in self.extent.ranges if first <= unit)
+            spans[first, (unit - first) // every] = 1 - distance  # of each span its first unit stays
+        return list(spans.values())
 
 
 def _all(db: sqlite3.Connection, space: Space, query: bytes, extent: Extent) -> Few:
@@ -80,13 +84,10 @@ def _all(db: sqlite3.Connection, space: Space, query: bytes, extent: Extent) -> 
         f"SELECT id, vec_distance_cosine(vec_int8(vector), vec_int8(?)) FROM vectors_{space.id}"  # noqa: S608 - a number of ours
         " WHERE id BETWEEN ? AND ? AND vector IS NOT NULL ORDER BY id"
     )
-    every, distances, usual = _every(extent), dict[int, float](), list[float]()
+    distances = dict[int, float]()
     for first, last in extent.ranges:
-        own: dict[int, float] = dict(db.execute(select, (query, first, last)))
-        spans = {(unit - first) // every: distance for unit, distance in reversed(own.items())}  # the first of each
-        usual += [1 - distance for distance in spans.values()]
-        distances |= own
-    return Few(distances, usual)
+        distances |= db.execute(select, (query, first, last))
+    return Few(distances, extent)
 
 
 def _every(extent: Extent) -> int:

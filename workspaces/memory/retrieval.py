@@ -184,14 +184,15 @@ def _later(index: Index, words: _Words, vector: bytes | None, sought: Sought) ->
 
 def _look_up(db: sqlite3.Connection, state: State, sought: Sought) -> _Words:
     """Each term in the text, in the header and in the label of the units."""
-    columns = ("{text grams}", "header", "label")
     extent = state.extent(db, sought.areas)
-    expressions = [f"{column} : ({term.match})" for term in sought.terms for column in columns]
-    found = lookups.postings(db, expressions, extent, sought.settings.postings)
+    there = lookups.present(db, [term.match for term in sought.terms], extent)
+    asked = [(i, column) for i, term in enumerate(sought.terms) if term.match in there for column in _COLUMNS]
+    expressions = [f"{column} : ({sought.terms[i].match})" for i, column in asked]
+    found = dict(zip(asked, lookups.postings(db, expressions, extent, sought.settings.postings), strict=True))
     units: dict[int, int] = {}
-    counts: list[int] = []
-    for i in range(len(sought.terms)):
-        own, above, _ = postings = found[3 * i : 3 * i + 3]
+    counts = [0] * len(sought.terms)
+    for i in dict.fromkeys(i for i, _ in asked):
+        own, above, _ = postings = [found[i, column] for column in _COLUMNS]
         for posting, bit in zip(
             postings, (having(1 << i, 0, 0), having(0, 1 << i, 0), having(0, 0, 1 << i)), strict=True
         ):
@@ -200,8 +201,11 @@ def _look_up(db: sqlite3.Connection, state: State, sought: Sought) -> _Words:
                 more[unit] |= units[unit]
             units |= more
         either = len({*own.units, *above.units}) if own.complete and above.complete else 0
-        counts.append(max(either, own.total, above.total))
+        counts[i] = max(either, own.total, above.total)
     return _Words(state, extent, units, tuple(counts))
+
+
+_COLUMNS = ("{text grams}", "header", "label")
 
 
 def _mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
@@ -214,17 +218,18 @@ def _mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
 def _weigh(db: sqlite3.Connection, state: State, words: _Words, vector: bytes | None, sought: Sought) -> Found:
     """Score what is promising, with what stands around it, and make finds of the best."""
     settings = sought.settings
-    background = Background(words.extent.units, words.counts)
+    usual = Background(words.extent.units, words.counts)
     width = max(settings.candidates, sought.most // SHARE)
     near, cosines = None, dict[int, float]()
     if vector is not None and state.space is not None:
         near = nearness(db, state.space, vector, words.extent, state.signs)
         cosines = near.nearest(width)
-        background = Background(words.extent.units, words.counts, *_mean_and_spread(near.sample()))
-    asked = Asked(sought.terms, background, settings)
     embedder = state.space.embedder if state.space else None
-    if not may_find(words.units, cosines, asked):
+    if not may_find(words.units, cosines, Asked(sought.terms, usual, settings)):
         return Found((), embedder, state.is_filling, state.takes_vectors)
+    if near is not None:
+        usual = Background(words.extent.units, words.counts, *_mean_and_spread(near.sample()))
+    asked = Asked(sought.terms, usual, settings)
     best = promising(words.units, cosines, asked, width)
     units = lookups.units(db, best, REACH)
     if near is not None:

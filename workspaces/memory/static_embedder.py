@@ -27,7 +27,7 @@ from workspaces.memory.embedder import EmbedderError
 from workspaces.memory.pieces import Pieces
 
 if TYPE_CHECKING:
-    from workspaces.memory.embedder import Matrix
+    from workspaces.memory.embedder import Matrix, Vector
 
 WEIGHTS = "weights/l2_supercat_256.safetensors"
 TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
@@ -61,18 +61,22 @@ class StaticEmbedder:
         vectors /= np.where(lengths > 0, lengths, 1)
         return vectors
 
-    def embed_query(self, text: str) -> array.array[float]:
-        """256 float32 values; zeros for a text without tokens. Raises as ``embed_documents``."""
+    def embed_query(self, text: str) -> Vector:
+        """256 float32 values; zeros for a text without tokens. Raises as ``embed_documents``.
+
+        Sums of rows are exact in any order: half floats are whole multiples of 2**-24, and below 2**16.
+        """
         table = self._table()
-        total = self._total(table, table.pieces.of(text))
+        numbers = table.pieces.of(text)
+        if "numpy" in sys.modules:  # the process has it anyway: 20 µs of CPU instead of 300
+            exact = self._rows(table)[numbers].sum(axis=0, dtype="float64")
+            scaled: Vector = (exact / (math.sqrt(exact @ exact) or 1.0)).astype("float32")
+            return scaled
+        total = self._total(table, numbers)
         length = math.sqrt(sum(map(operator.mul, total, total))) or 1.0
         return array.array("f", [x / length for x in total])
 
     def _total(self, table: Table, numbers: Sequence[int]) -> list[float]:
-        """The sum of rows, which is exact in any order: half floats are whole multiples of 2**-24, and below 2**16."""
-        if "numpy" in sys.modules:  # the process has it anyway: 20 µs of CPU instead of 300
-            total: list[float] = self._rows(table)[numbers].sum(axis=0, dtype="float64").tolist()
-            return total
         row = struct.Struct(f"<{self.dims}e")
         vectors = [row.unpack_from(table.data, table.start + n * row.size) for n in numbers]
         return [sum(column) for column in zip(*vectors, strict=True)] or [0.0] * self.dims
