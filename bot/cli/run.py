@@ -50,12 +50,13 @@ async def _serve_mended(settings: Settings, home: Home, record: StartRecord) -> 
 
     configure(home, secrets=secrets_in(settings), to_stderr=True)
     await _mend_state(home)
+    stop = _Stop()
     try:
-        return await _serve(settings, home, record)
+        return await _serve(settings, home, record, stop)
     except DatabaseDamaged:
         if not await _mend_state(home):
             raise
-        return await _serve(settings, home, record)
+        return await _serve(settings, home, record, stop)
 
 
 async def _mend_state(home: Home) -> bool:
@@ -73,7 +74,7 @@ async def _mend_state(home: Home) -> bool:
     return not beside and await mend(home.database) is not None
 
 
-async def _serve(settings: Settings, home: Home, record: StartRecord) -> int:
+async def _serve(settings: Settings, home: Home, record: StartRecord, stop: _Stop) -> int:
     import structlog
 
     from bot.app import Hub
@@ -92,7 +93,7 @@ async def _serve(settings: Settings, home: Home, record: StartRecord) -> int:
     async with Hub.open(settings, home, [door.adapter, *channels], watch=True) as hub:
         door.attach(hub)
         serving = asyncio.create_task(hub.run(), name="hub")
-        received = _stop_on_signals(serving)
+        stop.on_signals(serving)
         log.info("hub.started", pid=os.getpid(), channels=", ".join(a.account for a in channels) or "none")
         if not channels:
             output.note(_alone(settings))
@@ -100,7 +101,7 @@ async def _serve(settings: Settings, home: Home, record: StartRecord) -> int:
         if not serving.cancelled() and (error := serving.exception()):
             raise error
         log.info("hub.stopped")
-        return INTERRUPTED if signal.SIGINT in received else 0
+        return INTERRUPTED if signal.SIGINT in stop.received else 0
 
 
 def _alone(settings: Settings) -> str:
@@ -122,17 +123,25 @@ def _adapters(settings: Settings, home: Home) -> list[Adapter]:
     ]
 
 
-def _stop_on_signals(serving: asyncio.Task[None]) -> list[signal.Signals]:
+class _Stop:
     """The first signal drains; the second ends the process where it stands: everything durable is on disk."""
-    received: list[signal.Signals] = []
 
-    def stop(which: signal.Signals) -> None:
-        received.append(which)
-        if len(received) > 1:
+    def __init__(self) -> None:
+        self.received: list[signal.Signals] = []
+        self._serving: asyncio.Task[None] | None = None
+
+    def on_signals(self, serving: asyncio.Task[None]) -> None:
+        """End ``serving`` at a signal; at once where one came while a damaged state was put aside."""
+        self._serving = serving
+        if self.received:
+            serving.cancel()
+        for which in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(which, self._receive, which)
+
+    def _receive(self, which: signal.Signals) -> None:
+        self.received.append(which)
+        if len(self.received) > 1:
             os._exit(128 + which)
         output.note("Stopping: running turns may end (20 seconds at most). Again stops at once.")
-        serving.cancel()
-
-    for which in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(which, stop, which)
-    return received
+        if self._serving is not None:
+            self._serving.cancel()

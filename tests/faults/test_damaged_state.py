@@ -144,24 +144,41 @@ async def test_a_hub_starts_with_what_is_left_and_says_so(limpet: Limpet, telegr
             assert not any("state.damaged" in line for line in hub.log)
 
 
+def spoil(path: Path) -> None:
+    """Write over all that the state has on the disk."""
+    for name in (path.name, f"{path.name}-wal"):
+        with path.with_name(name).open("r+b") as spoilt:
+            size = spoilt.seek(0, 2)
+            spoilt.seek(0)
+            spoilt.write(b"\xa5" * size)
+
+
 @pytest.mark.faults
 async def test_damage_that_is_met_while_it_runs_is_put_aside_as_well(limpet: Limpet, telegram: TelegramApi) -> None:
-    """The hub doesn't go on writing into it, and doesn't end for it either."""
+    """The hub doesn't go on writing into it, also while it has all that it needs in memory, and doesn't end either."""
     async with ModelServer(lambda _: Reply("Here.")) as server:
         connect(limpet, telegram, server, top=f'owners = ["telegram:{ANN.id}"]')
         async with limpet.hub() as hub:
             telegram.says("one")
             await telegram.wait_sent(1)
-            path = Home(limpet.home).database
-            for name in (path.name, f"{path.name}-wal"):
-                with path.with_name(name).open("r+b") as spoilt:
-                    size = spoilt.seek(0, 2)
-                    spoilt.seek(0)
-                    spoilt.write(b"\xa5" * size)
+            spoil(Home(limpet.home).database)
             telegram.says("two")
             await hub.until("state.damaged")
+            sent = len(telegram.sent)
             telegram.says("three")
-            await telegram.wait_sent(2)
+            await telegram.wait_sent(sent + 1)
+            assert await hub.stop() == 0
+
+
+async def test_a_stop_while_a_damaged_state_is_put_aside_is_heard(limpet: Limpet, telegram: TelegramApi) -> None:
+    async with ModelServer(lambda _: Reply("Here.")) as server:
+        connect(limpet, telegram, server, top=f'owners = ["telegram:{ANN.id}"]')
+        async with limpet.hub() as hub:
+            telegram.says("one")
+            await telegram.wait_sent(1)
+            spoil(Home(limpet.home).database)
+            telegram.says("two")
+            await hub.until("state.damaged")
             assert await hub.stop() == 0
 
 
