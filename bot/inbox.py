@@ -93,12 +93,6 @@ def _messages() -> TypeAdapter[Message]:
     return TypeAdapter(Message)
 
 
-@functools.lru_cache(maxsize=32)
-def _message(event: str) -> Message:
-    """What was stored: read when it is due, and again when it is claimed. Raises ValueError."""
-    return _messages().validate_json(event)
-
-
 _COLUMNS = "turn, session, event, tries, begun, received_at"
 _ITEMS = f"SELECT {_COLUMNS} FROM inbox WHERE"  # noqa: S608 - constants
 _WAITING = "session = ? AND owner = ? AND joins IS NULL AND NOT done"
@@ -106,7 +100,7 @@ _WAITING = "session = ? AND owner = ? AND joins IS NULL AND NOT done"
 
 def _item(row: Sequence[Any]) -> Item:
     turn, session, event, tries, begun, _ = row
-    return Item(turn, session, _message(event), tries, bool(begun))
+    return Item(turn, session, _messages().validate_json(event), tries, bool(begun))
 
 
 def _items(rows: Iterable[Sequence[Any]]) -> list[Item]:
@@ -224,7 +218,7 @@ class SqliteInbox:
         own: list[str] = []
         others: list[str] = []
         for _, event in rows:
-            message = _message(event)
+            message = _messages().validate_json(event)
             if is_same_place(message, item.message) and message.forwarded_from is None:
                 own.append(message.text)
             else:

@@ -349,10 +349,10 @@ class State:
         while self._flushed < wanted:
             if self._failed is not None:
                 raise self._failed.with_traceback(None)
+            if not self._waiting:
+                self._begin_flush()
             ended = asyncio.get_running_loop().create_future()
             self._waiting.append(ended)
-            if len(self._waiting) == 1:
-                self._begin_flush()
             await ended
 
     def _begin_flush(self) -> None:
@@ -388,12 +388,13 @@ class State:
             log.warning("state.upgraded", to=VERSION, backup=str(self._upgraded))
         while True:
             await self._touched.wait()
+            if self._damage is None:
+                await sleep(SOON_SECONDS)
+                self._touched.clear()
+                await self.durable()
+                self._look()
             if self._damage is not None:
                 raise self._damage
-            await sleep(SOON_SECONDS)
-            self._touched.clear()
-            await self.durable()
-            self._look()
             if self._committed - self._copied >= LONGEST_LOG:
                 await self._copy()
 

@@ -92,6 +92,8 @@ async def _serve(settings: Settings, home: Home, record: StartRecord, stop: _Sto
     door = TerminalDoor(home, listen=home.socket)
     async with Hub.open(settings, home, [door.adapter, *channels], watch=True) as hub:
         door.attach(hub)
+        if stop.received:  # while a damaged state was put aside
+            return stop.code
         serving = asyncio.create_task(hub.run(), name="hub")
         stop.on_signals(serving)
         log.info("hub.started", pid=os.getpid(), channels=", ".join(a.account for a in channels) or "none")
@@ -101,7 +103,7 @@ async def _serve(settings: Settings, home: Home, record: StartRecord, stop: _Sto
         if not serving.cancelled() and (error := serving.exception()):
             raise error
         log.info("hub.stopped")
-        return INTERRUPTED if signal.SIGINT in stop.received else 0
+        return stop.code
 
 
 def _alone(settings: Settings) -> str:
@@ -130,11 +132,14 @@ class _Stop:
         self.received: list[signal.Signals] = []
         self._serving: asyncio.Task[None] | None = None
 
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        return INTERRUPTED if signal.SIGINT in self.received else 0
+
     def on_signals(self, serving: asyncio.Task[None]) -> None:
-        """End ``serving`` at a signal; at once where one came while a damaged state was put aside."""
+        """End ``serving`` at a signal."""
         self._serving = serving
-        if self.received:
-            serving.cancel()
         for which in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(which, self._receive, which)
 

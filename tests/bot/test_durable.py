@@ -467,3 +467,13 @@ async def test_a_part_whose_mark_was_not_kept_is_not_called_half_sent(
         assert await outbox.recover(lambda _: False) == 1
         await outbox.idle()
     assert [sent.text for sent in adapter.sent] == ["an answer"]
+
+
+async def test_a_flush_that_can_not_be_begun_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """As when the process is about to end: whoever asks, and asks again, is told."""
+    async with State.open(tmp_path / "limpet.sqlite") as state:
+        pass
+    state._committed += 1
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            await asyncio.wait_for(state.durable(), 5)

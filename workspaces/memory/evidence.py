@@ -222,7 +222,7 @@ def _mask(bits: Iterable[bool]) -> int:
 def may_find(units: Mapping[int, int], cosines: Mapping[int, float], asked: Asked) -> bool:
     """Whether any of the units passes; where none does, which is most of what people say, all else is for nothing.
 
-    ``units`` and ``cosines`` as for ``promising``.
+    ``units`` and ``cosines`` as for ``promising``, of which none that is left out may be nearer.
     """
     return any(map(asked.is_near, cosines.values())) or any(map(asked.tells, {0, *units.values()}))
 

@@ -35,7 +35,12 @@ GAPS = 3
 
 
 class Nearness(Protocol):
-    """What is known of one question's meaning among the units of one scope. Units without a vector are in no answer."""
+    """What is known of one question's meaning among the units of one scope. Units without a vector are in no answer.
+
+    ``is_exact``: none is nearer than the ``nearest``; else it may be, and those are the ones that look so.
+    """
+
+    is_exact: bool
 
     def nearest(self, count: int) -> dict[int, float]:
         """The cosines of the ``count`` nearest."""
@@ -61,6 +66,7 @@ class Few:
 
     distances: dict[int, float]
     extent: Extent
+    is_exact = True
 
     def nearest(self, count: int) -> dict[int, float]:
         least = sorted(self.distances.values())[:count][-1:]
@@ -104,6 +110,7 @@ class _Many:
     extent: Extent
     signs: Signs
     mean: Any
+    is_exact = False
 
     def nearest(self, count: int) -> dict[int, float]:
         (wanted,) = vectors.signs_of([self.query], self.mean, vectors.width_of(self.space))

@@ -225,7 +225,8 @@ def _weigh(db: sqlite3.Connection, state: State, words: _Words, vector: bytes | 
         near = nearness(db, state.space, vector, words.extent, state.signs)
         cosines = near.nearest(width)
     embedder = state.space.embedder if state.space else None
-    if not may_find(words.units, cosines, Asked(sought.terms, usual, settings)):
+    is_exact = near is None or near.is_exact
+    if is_exact and not may_find(words.units, cosines, Asked(sought.terms, usual, settings)):
         return Found((), embedder, state.is_filling, state.takes_vectors)
     if near is not None:
         usual = Background(words.extent.units, words.counts, *_mean_and_spread(near.sample()))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import unicodedata
+import zlib
 from datetime import date
 from typing import Literal
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.workspaces.memory.home import HOME, NOW, Home, Letters
-from workspaces.memory import Level, MemorySettings, Scope, retrieval
+from workspaces.memory import Level, MemorySettings, Scope, retrieval, vectors
 
 WORDS_ONLY = MemorySettings(embedder="none")
 
@@ -320,3 +322,28 @@ async def test_what_is_not_looked_at_would_have_been_no_find(
             patch.setattr(retrieval, "may_find", lambda *_: True)
             went_on = await memory.search(question, scope=HOME, now=NOW)
     assert ended == went_on
+
+
+async def test_what_the_signs_of_many_do_not_tell_ends_no_search(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest of many are those that look so; another, beside a line with one of the words, may be nearer."""
+    monkeypatch.setattr(vectors, "FEW", 100)
+
+    class Misleading(Letters):
+        def _vector(self, text: str) -> list[float]:
+            about = np.random.default_rng(7).normal(size=self.dims)
+            match text:
+                case "question about pepper":
+                    return [20.0, *about[1:]]
+                case "the ONE":
+                    return [20.0, *-about[1:]]
+                case _:
+                    return list(np.random.default_rng(zlib.crc32(text.encode())).normal(size=self.dims))
+
+    lines = [f"- filler {number}" for number in range(400)]
+    lines[200:202] = ["- pepper", "- the ONE"]
+    home.write("memory/2026-11-27.md", "\n".join(lines) + "\n")
+    settings = MemorySettings(min_cosine=0.6, min_score=0.9, candidates=10)
+    async with home.open(embedder=Misleading(dims=64), settings=settings) as memory:
+        await memory.sync()
+        result = await memory.search("question about pepper", scope=HOME, now=NOW)
+    assert any("the ONE" in hit.text for hit in result.hits)
